@@ -59,13 +59,12 @@ from vani.schema.advice import (
     Target,
     TunableSetting,
 )
-from vani.schema.damage import damage, whole_share
+from vani.schema.damage import damage, overhead_of, whole_share
 from vani.schema.document import dumps
 from vani.schema.profile import Profile
 from vani.schema.profile import Verdict as ProfileVerdict
 from vani.schema.saved_profile import ProfilePart, SavedProfile, most_important
 from vani.schema.system import System
-from vani.schema.tracer_overhead import overhead_of
 from vani.schema.unknown import supply_of
 from vani.units import format_number, format_seconds, format_share
 

@@ -37,7 +37,7 @@ from scipy.stats import binomtest
 
 import vani
 from vani.cli.advise import advise
-from vani.cli.tune_candidates import TRIAL, Program, candidates_of
+from vani.cli.tune_trials import TRIAL, Program, candidates_of
 from vani.schema.profile import Profile
 from vani.schema.system import System
 from vani.schema.tuned import Candidate, Tuned, TunedRun

@@ -12,7 +12,7 @@ from vani.errors import one_line
 from vani.schema.benchmark import Benchmark
 from vani.schema.document import Document
 from vani.schema.model import Model, SparseModel
-from vani.schema.profile.verdict import Verdict
+from vani.schema.profile.workload import Verdict
 
 Scalar = str | int | float | bool | None
 Setting = Scalar | list[Scalar] | dict[str, Scalar] | list[dict[str, Scalar]]

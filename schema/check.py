@@ -10,7 +10,7 @@ from typing import Literal
 from pydantic import Field
 
 from vani.schema.model import Model
-from vani.schema.profile.verdict import Verdict as StorageVerdict
+from vani.schema.profile.workload import Verdict as StorageVerdict
 
 Level = Literal["error", "warning", "note"]
 """How bad a failure is."""

@@ -17,8 +17,8 @@ from vani.errors import one_line
 from vani.units import format_count, format_share
 
 if TYPE_CHECKING:
-    # Rules check for damage, and listing rules loads no pydantic.
     from vani.schema.profile import Profile, TraceEntity
+
 
 UNKNOWN_LOSS: Final = 0.5
 """Most that is taken to be there of a trace with a loss of unknown size."""
@@ -223,3 +223,22 @@ def _short(text: str, most: int = _LONGEST_REASON) -> str:
     """The text on one line, truncated to a bounded length."""
     safe = one_line(text[: 2 * most])
     return safe if len(safe) <= most else safe[: most - 1].rstrip() + "…"
+
+
+OVERHEAD_S: Final = 50e-6
+"""Seconds that strace adds to each call, some (docs/tracing.md)."""
+
+_TOOLS: Final = {"strace": "some 50 us"}
+"""Tracers that stop a program at each call, and what that adds to each (docs/tracing.md)."""
+
+
+def overhead_of(profile: Profile) -> tuple[str, str] | None:
+    """The tracer that lengthened times, and by how much per call; None if the times are the program's own.
+
+    Counts, bytes and order stay correct. The share of the run spent in I/O is an upper bound, because time added to
+    calls is also added to the run.
+    """
+    for trace in profile.traces:
+        if trace.tool in _TOOLS:
+            return trace.tool, _TOOLS[trace.tool]
+    return None

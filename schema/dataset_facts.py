@@ -1,13 +1,102 @@
-"""Facts about a data set besides its sizes: array storage, distribution of values, and compressibility.
+"""Facts about the files of a data set: formats by suffix and by first bytes, attributes, values, and compression."""
 
-`vani collect` writes them to job.yaml, and profiles repeat them.
-"""
-
-from typing import Annotated, Literal
+from pathlib import Path, PurePosixPath
+from typing import Annotated, Final, Literal
 
 from pydantic import Field
 
 from vani.schema.model import Model
+
+HEAD_BYTES: Final = 4096
+"""Bytes of a file that decide. The HDF5 superblock may be at 0, 512, 1024 or 2048."""
+MAX_LOOKED_AT: Final = 1000
+"""Files of a data set whose first bytes are read to detect formats."""
+
+_SUFFIXES: Final = {
+    ".h5": "hdf5", ".hdf5": "hdf5", ".hdf": "hdf5", ".he5": "hdf5",
+    ".nc": "netcdf", ".nc3": "netcdf", ".nc4": "netcdf", ".cdf": "netcdf", ".netcdf": "netcdf",
+    ".fits": "fits", ".fit": "fits", ".fts": "fits",
+    ".npz": "npz", ".npy": "npy",
+    ".zip": "zip", ".gz": "gzip", ".tgz": "gzip", ".bz2": "bzip2", ".xz": "xz", ".zst": "zstd",
+    ".tar": "tar",
+    ".png": "png", ".jpg": "jpeg", ".jpeg": "jpeg", ".tif": "tiff", ".tiff": "tiff",
+    ".grib": "grib", ".grib2": "grib", ".grb": "grib", ".grb2": "grib",
+    ".root": "root", ".parquet": "parquet", ".arrow": "arrow", ".tfrecord": "tfrecord", ".bp": "adios",
+    ".csv": "csv", ".tsv": "csv", ".json": "json", ".yaml": "yaml", ".yml": "yaml", ".xml": "xml",
+    ".vtk": "vtk", ".vtu": "vtk", ".txt": "text", ".log": "text", ".out": "text", ".tbl": "text",
+    ".hdr": "text", ".nml": "text",
+    ".bin": "bin", ".dat": "bin", ".raw": "bin",
+}  # fmt: skip
+
+_HDF5: Final = b"\x89HDF\r\n\x1a\n"
+_MAGIC: Final = (
+    (b"CDF\x01", "netcdf"), (b"CDF\x02", "netcdf"), (b"CDF\x05", "netcdf"),
+    (b"SIMPLE  =", "fits"),
+    (b"\x93NUMPY", "npy"),
+    (b"PK\x03\x04", "zip"), (b"PK\x05\x06", "zip"),
+    (b"\x1f\x8b", "gzip"), (b"BZh", "bzip2"), (b"\xfd7zXZ\0", "xz"), (b"\x28\xb5\x2f\xfd", "zstd"),
+    (b"\x89PNG\r\n\x1a\n", "png"), (b"\xff\xd8\xff", "jpeg"),
+    (b"II*\0", "tiff"), (b"MM\0*", "tiff"), (b"II+\0", "tiff"), (b"MM\0+", "tiff"),
+    (b"GRIB", "grib"), (b"root", "root"), (b"PAR1", "parquet"), (b"ARROW1\0\0", "arrow"),
+)  # fmt: skip
+
+# Specialised contents of a general container format, recognisable only by the file's name.
+_SPECIAL: Final = {("hdf5", "netcdf"), ("zip", "npz")}
+_TEXT: Final = {"csv", "json", "yaml", "xml", "vtk", "text"}
+
+
+def format_of_name(path: str) -> str | None:
+    """Guess the format from the last suffix of `path`; None for an unknown one."""
+    if path.endswith(("/", "/.")):
+        path = str(PurePosixPath(path))
+    # Equals PurePosixPath.suffix in a tenth of the time, because there may be a million paths.
+    name = path.rpartition("/")[2]
+    dot = name.rfind(".")
+    return _SUFFIXES.get(name[dot:].lower()) if 0 < dot < len(name) - 1 else None
+
+
+def format_of_head(head: bytes) -> str | None:
+    """Detect the format from a file's first `HEAD_BYTES` bytes; None for an unknown one.
+
+    Sources: the specifications of the formats (HDF5 format 3.0, II.A: the superblock may follow a
+    user block of 512 bytes times a power of two).
+    """
+    if any(head.startswith(_HDF5, at) for at in (0, 512, 1024, 2048)):
+        return "hdf5"
+    if head[257:262] == b"ustar":
+        return "tar"
+    return next((name for magic, name in _MAGIC if head.startswith(magic)), None)
+
+
+def format_of(path: Path) -> str:
+    """Detect the format of the file at `path`: by content, by name if the content is less specific, otherwise `bin`.
+
+    Raises
+    ------
+    OSError
+        The file cannot be read.
+    """
+    with path.open("rb") as file:
+        head = file.read(HEAD_BYTES)
+    by_content, by_name = format_of_head(head), format_of_name(path.name)
+    if by_content is not None:
+        return by_name if by_name is not None and (by_content, by_name) in _SPECIAL else by_content
+    if by_name in _TEXT or by_name == "bin" or not head:
+        return by_name or "bin"
+    # A suffix is no evidence if the magic number of its format is missing.
+    return "text" if _is_text(head) else "bin"
+
+
+def _is_text(head: bytes) -> bool:
+    if any(byte < 9 or 13 < byte < 32 for byte in head):
+        return False
+    try:
+        head.decode()
+    except UnicodeDecodeError as error:
+        # The last character may have been cut in two.
+        return len(head) == HEAD_BYTES and error.start > HEAD_BYTES - 4
+    return True
+
 
 Count = Annotated[int, Field(ge=0)]
 Rate = Annotated[float, Field(gt=0, description="bytes per second")]

@@ -9,28 +9,317 @@ from __future__ import annotations
 
 import importlib
 import json
+import math
 import re
-from collections.abc import Callable
+import types
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, Final, Self, TypeVar, Union, get_args
+from datetime import datetime
+from enum import Enum
+from functools import cache
+from pathlib import Path, PurePath
+from typing import Annotated, Any, Final, Self, TypeVar, Union, get_args, get_origin
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
+from pydantic_core import ErrorDetails, PydanticSerializationError, to_json
 
 from vani.atomic import write_text
-from vani.errors import DocumentError, refuse_named_pipe
+from vani.errors import DocumentError, InputError, nearest, refuse_named_pipe
 from vani.garbage import collection_paused
 from vani.plug_ins import plug_ins
-from vani.schema.document_json import document_json
-from vani.schema.lifts import advice_2, profile_2, profile_3, system_2
-from vani.schema.model import Model
-from vani.schema.syntax.yaml_or_json import line_of, parse
-from vani.schema.syntax.yaml_reader import Tree
-from vani.schema.syntax.yaml_writer import yaml_text
-from vani.schema.validation_errors import explained, shown
+from vani.schema.model import Model, SparseModel
+from vani.schema.syntax.json_text import harmless, json_text
+from vani.schema.syntax.yaml_text import Tree, line_of, parse, rounded, yaml_text
+
+Doc = dict[str, Any]
+
+
+def advice_2(tree: Doc) -> Doc:
+    """`vani.advice/1` to `/2`: the verdict, which /1 did not have, stays null."""
+    return {**tree, "schema": "vani.advice/2"}
+
+
+def profile_2(tree: Doc) -> Doc:
+    """`vani.profile/1` to `/2`: shares of the run follow one definition.
+
+    What /1 did not measure stays absent and is null: flushing (counted as metadata then), calls by function, kinds
+    of metadata operations, time in libraries, folders. `io_time_share` was a mean over processes.
+    """
+    lifted = {**tree, "schema": "vani.profile/2"}
+    apps = [_app_2(app) for app in tree["apps"]] if isinstance(tree.get("apps"), list) else tree.get("apps")
+    if "apps" in tree:
+        lifted["apps"] = apps
+    workflow = tree.get("workflow")
+    if isinstance(workflow, dict):
+        runtime = workflow.get("runtime_s")
+        times = [_at(app, "balance", "slowest_io_time_s") for app in apps] if isinstance(apps, list) else []
+        slowest = [time for time in times if isinstance(time, int | float)]
+        lifted["workflow"] = workflow | {
+            "io_time_share": _share(_at(workflow, "io", "busy_s", "total"), runtime),
+            "io_time_share_slowest": _share(max(slowest, default=None), runtime),
+        }
+    return lifted
+
+
+def profile_3(tree: Doc) -> Doc:
+    """`vani.profile/2` to `/3`: the job's number has the name `id`.
+
+    What /2 did not find stays absent and is null: unseen activity, the verdict, name patterns, mounts, bytes that
+    calls of libraries requested.
+    """
+    lifted = {**tree, "schema": "vani.profile/3"}
+    job = tree.get("job")
+    if isinstance(job, dict) and "job_id" in job:
+        lifted["job"] = {"id" if key == "job_id" else key: value for key, value in job.items()}
+    return lifted
+
+
+def system_2(tree: Doc) -> Doc:
+    """`vani.system/1` to `/2`: curves of the forwarding layer state how they were measured.
+
+    The one curve of /1 did not: its conditions are null, and it decides nothing until they are filled in.
+    """
+    lifted = {**tree, "schema": "vani.system/2"}
+    layer = tree.get("forwarding")
+    if isinstance(layer, dict) and isinstance(layer.get("curve"), list) and "curves" not in layer:
+        points = layer["curve"]
+        rest = {key: value for key, value in layer.items() if key != "curve"}
+        lifted["forwarding"] = rest | ({"curves": [{"points": points}]} if points else {})
+    return lifted
+
+
+def _app_2(app: object) -> object:
+    if not isinstance(app, dict):
+        return app
+    return app | {"io_time_share": _share(_at(app, "io", "busy_s", "total"), app.get("runtime_s"))}
+
+
+def _at(tree: object, *path: str) -> object:
+    for key in path:
+        tree = tree.get(key) if isinstance(tree, dict) else None
+    return tree
+
+
+def _share(part: object, whole: object) -> float | None:
+    if not isinstance(part, int | float) or not isinstance(whole, int | float) or not whole > 0:
+        return None
+    # Rounded to nine digits as in written documents, so that reading and writing keeps values.
+    return float(f"{max(0.0, min(1.0, part / whole)):.9g}")
+
+
+_Path = tuple[int | str, ...]
+
+_ACCEPTED: Final = {
+    "int_type": "an integer",
+    "int_parsing": "an integer",
+    "int_from_float": "an integer",
+    "int_parsing_size": "an integer",
+    "float_type": "a number",
+    "float_parsing": "a number",
+    "finite_number": "a finite number",
+    "string_type": "text (put it in quotes)",
+    "bool_type": "true or false",
+    "bool_parsing": "true or false",
+    "list_type": "a list",
+    "tuple_type": "a list",
+    "dict_type": "a mapping",
+    "model_type": "a mapping",
+    "model_attributes_type": "a mapping",
+    "none_required": "null",
+    "greater_than_equal": "{ge} or more",
+    "greater_than": "more than {gt}",
+    "less_than_equal": "at most {le}",
+    "less_than": "less than {lt}",
+    "literal_error": "{expected}",
+    "enum": "{expected}",
+    "string_too_short": "at least {min_length} characters",
+    "too_short": "at least {min_length} entries",
+    "too_long": "at most {max_length} entries",
+}
+
+
+def explained(
+    error: ValidationError,
+    model: type[BaseModel],
+    tree: dict[str, Any],
+    where: str,
+    line_of: Callable[[_Path], int],
+) -> DocumentError:
+    """One line about the first of the errors of `tree`; `line_of` finds the line of a path in its text."""
+    errors = error.errors(include_url=False)
+    # An unknown key is often a required one misspelt: it shows more than "missing" does.
+    rank = {"extra_forbidden": 0, "missing": 2}
+    best = min(rank.get(details["type"], 1) for details in errors)
+    candidates = [details for details in errors if rank.get(details["type"], 1) == best][:20]
+    first = min(candidates, key=lambda details: _position(details["loc"], tree))
+    what, todo = _sentence(first, model, tree)
+    if len(errors) > 1:
+        todo += f" (and {len(errors) - 1} more)"
+    return DocumentError(what, where=f"{where}:{line_of(first['loc'])}", todo=todo)
+
+
+def _position(loc: _Path, tree: object) -> tuple[float, ...]:
+    """Position of `loc` in the document: the index of each part among its parent's entries."""
+    position: list[float] = []
+    for part in loc:
+        if isinstance(tree, list) and isinstance(part, int) and part < len(tree):
+            tree = tree[part]
+            position.append(part)
+        elif isinstance(tree, dict) and part in tree:
+            position.append(list(tree).index(part))
+            tree = tree[part]
+    # The alternative of a union with more of its keys present was meant.
+    return (*position, math.inf)
+
+
+def _sentence(details: ErrorDetails, model: type[BaseModel], tree: dict[str, Any]) -> tuple[str, str]:
+    """The fault of one value and the accepted values."""
+    loc: _Path = details["loc"]
+    kind, context = details["type"], details.get("ctx", {})
+    if kind in ("extra_forbidden", "missing"):
+        parent = _path(loc[:-1], tree)
+        inside = f" in {parent}" if parent else " at the top"
+        known = sorted(_keys_of(_annotations_at([model], loc[:-1])))
+        if kind == "missing":
+            return f"key {str(loc[-1])!r} is missing{inside}", "add it"
+        todo = nearest(str(loc[-1]), known, f"known keys are {', '.join(known)}")
+        return f"unknown key {_shorten(str(loc[-1]))}{inside}", todo
+    if kind == "value_error" and not loc:
+        # The parts contradict each other, and it is unknown which of them is wrong.
+        return details["msg"].removeprefix("Value error, "), "correct it"
+    pattern = _ACCEPTED.get(kind)
+    accepted = pattern.format(**context) if pattern else details["msg"].removeprefix("Value error, ").lower()
+    if types.NoneType in _annotations_at([model], loc) and "null" not in accepted:
+        accepted += " or null"
+    accepted = accepted.replace("at least 1 entries", "at least 1 entry").removeprefix("input should be ")
+    value = "an empty list" if details["input"] == [] else shown(details["input"])
+    return f"{_path(loc, tree) or 'the document'} is {value}", f"accepted: {accepted}"
+
+
+def _path(loc: Iterable[int | str], tree: object) -> str:
+    """`files[3].io.bytes` for `("files", 3, "io", "bytes")`, without the labels of unions."""
+    path = ""
+    for part in loc:
+        if isinstance(tree, list) and isinstance(part, int) and part < len(tree):
+            tree = tree[part]
+            path += f"[{part}]"
+        elif isinstance(tree, dict) and part in tree:
+            tree = tree[part]
+            path += f".{part}" if path else str(part)
+    return path
+
+
+def _annotations_at(annotations: list[Any], loc: Iterable[int | str]) -> list[Any]:
+    """Every type allowed at `loc` below one of `annotations`, with unions split."""
+    current = [kind for annotation in annotations for kind in _flat(annotation)]
+    for part in loc:
+        below: list[Any] = []
+        for kind in current:
+            origin, args = get_origin(kind), get_args(kind)
+            if isinstance(kind, type) and issubclass(kind, BaseModel):
+                below += [f.annotation for n, f in kind.model_fields.items() if part in (n, f.alias)]
+            elif isinstance(origin, type) and issubclass(origin, Mapping):
+                below.append(args[1])
+            elif origin in (list, tuple, set, frozenset) and isinstance(part, int):
+                plain = [arg for arg in args if arg is not Ellipsis]
+                below.append(plain[min(part, len(plain) - 1)])
+        # A part without a type is the label of a union.
+        current = [kind for annotation in below for kind in _flat(annotation)] or current
+    return current
+
+
+def _flat(annotation: object) -> list[Any]:
+    origin = get_origin(annotation)
+    if origin is Annotated:
+        return _flat(get_args(annotation)[0])
+    if origin in (Union, types.UnionType):
+        return [kind for arg in get_args(annotation) for kind in _flat(arg)]
+    return [annotation]
+
+
+def _keys_of(annotations: Iterable[Any]) -> set[str]:
+    return {
+        field.alias or name
+        for kind in annotations
+        if isinstance(kind, type) and issubclass(kind, BaseModel)
+        for name, field in kind.model_fields.items()
+    }
+
+
+def shown(value: object) -> str:
+    """A value as YAML writes it, in at most 40 characters."""
+    if isinstance(value, dict):
+        return "a mapping"
+    if isinstance(value, list):
+        return "a list"
+    return _shorten(value)
+
+
+def _shorten(value: object) -> str:
+    words = {"None": "null", "True": "true", "False": "false"}
+    text = repr(value)
+    text = text if isinstance(value, str) else words.get(text, text)
+    return text if len(text) <= 40 else f"{text[:30]}...{text[-7:]}"
+
+
+def document_json(document: BaseModel) -> str:
+    """Write a document as JSON on one line, with the keys and the rounded numbers of its YAML.
+
+    Raises
+    ------
+    InputError
+        A plug-in's measure returned a number that is not finite, which JSON has not.
+    """
+    with collection_paused():
+        try:
+            tree = _plain(document)
+        except ValueError:
+            raise InputError(
+                "contains a number that is not finite; JSON has none",
+                where="extensions of the profile",
+                todo="write YAML, or fix the plug-in that measured it",
+            ) from None
+        try:
+            return harmless(to_json(tree).decode())
+        except PydanticSerializationError:  # a file name that is not UTF-8
+            return json_text(tree, indent=None)
+
+
+def _plain(value: Any) -> Any:
+    """A value as plain JSON data, with floats rounded as in YAML; raises ValueError for a number that is not finite.
+    """
+    if value is None or type(value) in (int, str, bool):
+        return value
+    if isinstance(value, float):
+        if not math.isfinite(value):
+            raise ValueError("a number is not finite")
+        return rounded(value)
+    if isinstance(value, BaseModel):
+        values = value.__dict__
+        absent = value.keys_left_out() if isinstance(value, SparseModel) else ()
+        return {key: _plain(values[name]) for name, key in _keys(type(value)) if name not in absent}
+    if isinstance(value, Mapping):
+        return {_plain(key): _plain(below) for key, below in value.items()}
+    if isinstance(value, Enum):
+        return value.value
+    if isinstance(value, (int, str)):
+        return value
+    if isinstance(value, Iterable):
+        return [_plain(entry) for entry in value]
+    if isinstance(value, PurePath):
+        return str(value)
+    if isinstance(value, datetime):
+        return value.isoformat()
+    raise TypeError(f"a document cannot contain {type(value).__name__}")
+
+
+@cache
+def _keys(model: type[BaseModel]) -> list[tuple[str, str]]:
+    """Names of a model's fields, and the keys under which they are written."""
+    return [(name, field.alias or name) for name, field in model.model_fields.items()]
+
 
 AnyDocument = TypeVar("AnyDocument", bound=BaseModel)
-Doc = dict[str, Any]
 
 MAX_BYTES: Final = 1 << 29
 """Longer documents are refused: a profile of 50,000 files has about 1e8 bytes, and a device has no end."""

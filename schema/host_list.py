@@ -14,10 +14,10 @@ from typing import Final
 
 from vani.errors import InputError
 
-MOST_HOSTS: Final = 10_000_000
-_MOST_RANGES: Final = 100_000
-_MOST_WRITTEN_OUT: Final = 1_000_000
-_MOST_DIGITS: Final = 18
+MAX_HOSTS: Final = 10_000_000
+_MAX_RANGES: Final = 100_000
+_MAX_WRITTEN_OUT: Final = 1_000_000
+_MAX_DIGITS: Final = 18
 
 _HOST = re.compile(r"(?:[A-Za-z0-9._-]+|\[[0-9,-]+\])+")
 _PARTS = re.compile(r"(?:[^,\[\]]|\[[^\[\]]*\])+")
@@ -84,7 +84,7 @@ class HostList:
         Raises
         ------
         ValueError
-            Not a list of hosts, more than `MOST_HOSTS`, or a repeated host; the message states which.
+            Not a list of hosts, more than `MAX_HOSTS`, or a repeated host; the message states which.
         """
         parts = _PARTS.findall(text)
         # Only commas may separate the parts; anything else is an unpaired bracket.
@@ -97,8 +97,8 @@ class HostList:
                 raise ValueError(f"names of letters, digits, dots and dashes, not {part[:40]!r}")
             for host_range in _ranges_of(part):
                 total += len(host_range)
-                if total > MOST_HOSTS or len(ranges) >= _MOST_RANGES:
-                    raise _TooManyError(f"at most {MOST_HOSTS:,} hosts in {_MOST_RANGES:,} ranges")
+                if total > MAX_HOSTS or len(ranges) >= _MAX_RANGES:
+                    raise _TooManyError(f"at most {MAX_HOSTS:,} hosts in {_MAX_RANGES:,} ranges")
                 ranges.append(host_range)
         twin = first_twin([(host_range, 0) for host_range in ranges])
         if twin is not None:
@@ -145,12 +145,12 @@ def expand(text: str) -> list[str]:
     """
     try:
         hosts = HostList.parse(text)
-        if len(hosts) > _MOST_WRITTEN_OUT:
+        if len(hosts) > _MAX_WRITTEN_OUT:
             raise _TooManyError
     except ValueError as error:
         is_long = isinstance(error, _TooManyError)
         raise InputError(
-            f"describes more than {_MOST_WRITTEN_OUT:,} hosts" if is_long else "is not a list of hosts",
+            f"describes more than {_MAX_WRITTEN_OUT:,} hosts" if is_long else "is not a list of hosts",
             where=repr(text if len(text) <= 40 else f"{text[:37]}..."),
             todo="write it as Slurm does: n[1-64,70],login1",
         ) from error
@@ -179,8 +179,8 @@ def _ranges_of(part: str) -> Iterator[HostRange]:
     heads = [""]
     for inside, fixed in pieces[:last]:
         tails = [fixed] if fixed else [str(name) for span in _numbers(inside) for name in _digits(*span)]
-        if len(heads) * len(tails) > _MOST_RANGES:
-            raise _TooManyError(f"at most {_MOST_RANGES:,} ranges")
+        if len(heads) * len(tails) > _MAX_RANGES:
+            raise _TooManyError(f"at most {_MAX_RANGES:,} ranges")
         heads = [head + tail for head in heads for tail in tails]
     if last is None:
         yield _plain(heads[0])
@@ -203,14 +203,14 @@ def _numbers(inside: str) -> Iterator[tuple[int, int, int]]:
         low, high = (int(match[1]), int(match[2] or match[1])) if match else (1, 0)
         if match is None or high < low:
             raise ValueError(f"ranges of numbers that ascend, not [{text[:40]}]")
-        if high - low >= MOST_HOSTS:
-            raise _TooManyError(f"at most {MOST_HOSTS:,} hosts")
+        if high - low >= MAX_HOSTS:
+            raise _TooManyError(f"at most {MAX_HOSTS:,} hosts")
         yield low, high, len(match[1])
 
 
 def _digits(low: int, high: int, width: int) -> list[str]:
-    if high - low >= _MOST_RANGES:
-        raise _TooManyError(f"at most {_MOST_RANGES:,} ranges")
+    if high - low >= _MAX_RANGES:
+        raise _TooManyError(f"at most {_MAX_RANGES:,} ranges")
     return [str(n).zfill(width) for n in range(low, high + 1)]
 
 
@@ -229,8 +229,8 @@ def _numbered(prefix: str, low: int, high: int, width: int, suffix: str) -> Iter
     while low <= high:
         size = max(width, len(str(low)))
         end = min(high, 10**size - 1)
-        if len(digits) + size > _MOST_DIGITS:
-            raise ValueError(f"numbers of at most {_MOST_DIGITS} digits")
+        if len(digits) + size > _MAX_DIGITS:
+            raise ValueError(f"numbers of at most {_MAX_DIGITS} digits")
         first = int(digits + str(low).zfill(size))
         yield HostRange(
             prefix[: len(prefix) - len(digits)], first, first + end - low, len(digits) + size, suffix

@@ -8,13 +8,17 @@ from __future__ import annotations
 
 import posixpath
 from functools import cached_property
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 from pydantic import Field
 
 from vani.schema.dataset_facts import Compression, Distribution, FormatAttributes
 from vani.schema.document import Document
 from vani.schema.model import Model
+
+IN_MEMORY: Final = ("tmpfs", "ramfs", "rootfs")
+"""Types of file systems whose files are in the node's memory; the root of a node without disks may be `rootfs`."""
+
 
 Count = Annotated[int, Field(ge=0)]
 Bytes = Annotated[int, Field(ge=0)]

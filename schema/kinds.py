@@ -7,7 +7,7 @@ from typing import Self
 
 from vani.errors import DocumentError
 from vani.schema.document import Document, read_text, read_tree, validate
-from vani.schema.syntax.yaml_or_json import line_of
+from vani.schema.syntax.yaml_text import line_of
 
 
 class DocumentOfKinds(Document):

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_typ
 from vani.atomic import write_text
 from vani.schema import dataset_facts, job, profile
 from vani.schema.model import Model
-from vani.schema.profile import quantities
+from vani.schema.profile import iostats
 
 _HEAD = """\
 <!-- Made from the models in schema/profile/ by `make docs`; edit those. -->
@@ -40,12 +40,12 @@ written and when it is read;
 """
 
 _UNITS = {
-    quantities.Bytes: "bytes",
-    quantities.Seconds: "seconds",
-    quantities.Share: "share",
-    quantities.Rate: "bytes per second",
-    quantities.Count: "count",
-    quantities.AtLeastOne: "count, at least 1",
+    iostats.Bytes: "bytes",
+    iostats.Seconds: "seconds",
+    iostats.Share: "share",
+    iostats.Rate: "bytes per second",
+    iostats.Count: "count",
+    iostats.AtLeastOne: "count, at least 1",
     job.Count: "count",
     dataset_facts.Count: "count",
     dataset_facts.Rate: "bytes per second",

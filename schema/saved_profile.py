@@ -29,8 +29,8 @@ from vani.schema.profile import (
     Profile,
     TransferSizes,
 )
-from vani.schema.profile.dataset import Access, Role
-from vani.schema.profile.quantities import AtLeastOne, Bytes, Count
+from vani.schema.profile.iostats import AtLeastOne, Bytes, Count
+from vani.schema.profile.storage import Access, Role
 
 Column = tuple[str, ...]
 """Keys below an entry of `files`: `("size",)`, `("io", "ops")`, or deeper `("io", "ops", "read")`."""

@@ -11,8 +11,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from vani.schema.document import Document
-from vani.schema.job import is_below
-from vani.schema.memory_file_systems import IN_MEMORY
+from vani.schema.job import IN_MEMORY, is_below
 from vani.schema.model import Model
 
 Count = Annotated[int, Field(ge=0)]
@@ -21,7 +20,7 @@ Rate = Annotated[float, Field(ge=0)]
 Positive = Annotated[int, Field(gt=0)]
 
 
-_MOST_RATE = 1e14
+_MAX_RATE = 1e14
 """More no machine has, and sums of a machine's jobs stay integers of 64 bits."""
 
 
@@ -65,10 +64,10 @@ class StripePoint(Model):
     """Bandwidth measured on a number of targets."""
 
     stripe_count: Positive = Field(description="number of targets of the file")
-    bandwidth: Annotated[float, Field(gt=0, le=_MOST_RATE, allow_inf_nan=False)] = Field(
+    bandwidth: Annotated[float, Field(gt=0, le=_MAX_RATE, allow_inf_nan=False)] = Field(
         description="mean over the repetitions, bytes per second"
     )
-    deviation: Annotated[float, Field(ge=0, le=_MOST_RATE, allow_inf_nan=False)] = Field(
+    deviation: Annotated[float, Field(ge=0, le=_MAX_RATE, allow_inf_nan=False)] = Field(
         default=0.0, description="standard deviation of the repetitions, bytes per second"
     )
 
@@ -184,10 +183,10 @@ class CurvePoint(Model):
     """Bandwidth measured with a number of I/O nodes."""
 
     io_nodes: Count = Field(description="number of I/O nodes; 0 is direct access")
-    bandwidth: Annotated[float, Field(gt=0, le=_MOST_RATE, allow_inf_nan=False)] = Field(
+    bandwidth: Annotated[float, Field(gt=0, le=_MAX_RATE, allow_inf_nan=False)] = Field(
         description="mean over the repetitions, bytes per second"
     )
-    deviation: Annotated[float, Field(ge=0, le=_MOST_RATE, allow_inf_nan=False)] = Field(
+    deviation: Annotated[float, Field(ge=0, le=_MAX_RATE, allow_inf_nan=False)] = Field(
         default=0.0, description="standard deviation of the repetitions, bytes per second"
     )
 

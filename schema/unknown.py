@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from vani.schema.formats import MOST_LOOKED_AT
+from vani.schema.dataset_facts import MAX_LOOKED_AT
 
 NO_TIMES: Final = "--quick does not read time stamps"
 NO_ORDER: Final = "--quick counts calls and does not follow their order"
@@ -19,7 +19,7 @@ NO_NAMES: Final = (
 )
 NO_RANKING: Final = "--quick does not know which of the file systems in use has most I/O time"
 NO_CHOICE: Final = (
-    f"--quick does not know the I/O time by which {MOST_LOOKED_AT:,} files are chosen to be examined"
+    f"--quick does not know the I/O time by which {MAX_LOOKED_AT:,} files are chosen to be examined"
 )
 NO_CALLS: Final = "--quick decodes no calls"
 

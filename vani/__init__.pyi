@@ -20,11 +20,11 @@ from .cli.plot import PlotSettings as PlotSettings
 from .cli.plot import drawing as drawing
 from .cli.plot import heat_map as heat_map
 from .cli.plot import plot as plot
-from .cli.profile import ProfileSettings as ProfileSettings
 from .cli.profile import characterise as characterise
 from .cli.profile import profile as profile
 from .cli.report import ReportSettings as ReportSettings
 from .cli.report import report as report
+from .cli.sources import ProfileSettings as ProfileSettings
 from .collect.tracing.trace import TraceSettings as TraceSettings
 from .collect.tracing.trace import trace as trace
 from .readers import open_trace as open_trace

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 from vani.advisors.rule import Evidence, Finding, Gain, Rule, Target, Value, Verdict, figures
 from vani.models.io_time import HARDLY, IOTime, io_time
-from vani.schema.damage import damage
-from vani.schema.tracer_overhead import overhead_of
+from vani.schema.damage import damage, overhead_of
 from vani.units import format_seconds, format_share
 
 if TYPE_CHECKING:

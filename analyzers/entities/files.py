@@ -45,10 +45,15 @@ from vani.analyzers.measures.survey import unfilled
 from vani.analyzers.workload import Workload
 from vani.calls import FileClass, Layer
 from vani.distinct import distinct
-from vani.schema.dataset_facts import FormatAttributes
-from vani.schema.formats import HEAD_BYTES, MOST_LOOKED_AT, format_of_head, format_of_name
+from vani.schema.dataset_facts import (
+    HEAD_BYTES,
+    MAX_LOOKED_AT,
+    FormatAttributes,
+    format_of_head,
+    format_of_name,
+)
 from vani.schema.profile import Dataset, FileEntity, SizeDistribution
-from vani.schema.profile.dataset import Role
+from vani.schema.profile.storage import Role
 
 Ints = NDArray[np.int64]
 
@@ -70,7 +75,7 @@ def formats_on_disk(workload: Workload, used: Ints, listed: Ints) -> dict[int, s
 
 def telling_formats(codes: Ints, listed: Ints) -> Ints:
     """Files whose first bytes determine the data set's formats: all, or the first listed ones if there are many."""
-    return codes if len(codes) <= MOST_LOOKED_AT else listed[:MOST_LOOKED_AT]
+    return codes if len(codes) <= MAX_LOOKED_AT else listed[:MAX_LOOKED_AT]
 
 
 def _head(path: str) -> bytes:
@@ -375,7 +380,7 @@ def dataset(
     """
     codes = view.files
     formats, of_formats = _formats(view, codes)
-    early = len(codes) > MOST_LOOKED_AT
+    early = len(codes) > MAX_LOOKED_AT
     notes: Notes = dict(of_formats) if early else {}
     sizes = size_of[codes]
     known = sizes[sizes != NO_VALUE]
@@ -450,9 +455,9 @@ def _formats(view: View, codes: NDArray[np.int64]) -> tuple[Counter[str] | None,
             codes[some].tolist(), layers[some].tolist(), looked_at[some].tolist(), strict=True
         ):
             formats[_format(view, code, layer if layer >= 0 else None, look=look)] += 1
-    if len(codes) <= MOST_LOOKED_AT:
+    if len(codes) <= MAX_LOOKED_AT:
         return formats, {}
-    most = f"{MOST_LOOKED_AT:,}"
+    most = f"{MAX_LOOKED_AT:,}"
     return formats, {
         "dataset.format": f"by library and suffix for all but the {most} files with most I/O time"
     }

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from vani.analyzers.entities.interfaces import middleware_access
 from vani.analyzers.entities.view import Notes, View
 from vani.calls import FileClass
-from vani.schema.memory_file_systems import IN_MEMORY
+from vani.schema.job import IN_MEMORY
 from vani.schema.profile import (
     JobEntity,
     Middleware,

@@ -37,7 +37,7 @@ from vani.analyzers.measures.libraries import ANY, LIBRARIES, LibraryCallTimes, 
 from vani.calls import FileClass, Layer
 from vani.columns import Texts, texts, to_arrow
 from vani.schema.profile import IOStats, LibraryCall, LibraryTime, Repeats
-from vani.schema.profile.quantities import LayerName
+from vani.schema.profile.iostats import LayerName
 
 if TYPE_CHECKING:
     from vani.schema.job import Job

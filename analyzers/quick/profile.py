@@ -38,7 +38,7 @@ from vani.analyzers.passes.all_measures import extension_names
 from vani.analyzers.quick.counts import Counts, Trace, count
 from vani.analyzers.workload import SurveyFindings, Workload
 from vani.calls import FileClass
-from vani.schema.formats import MOST_LOOKED_AT
+from vani.schema.dataset_facts import MAX_LOOKED_AT
 from vani.schema.job import Job
 from vani.schema.profile import Profile
 from vani.schema.system import System
@@ -209,12 +209,12 @@ def _possible_exchanges(workload: Workload, counts: Counts) -> PossibleExchanges
 def _formats_are_sampled(measured: Measurements, job_: Job | None) -> bool:
     """Whether the formats of the data set depend on which of its files are examined."""
     codes = _of_data_set(measured.workload, measured.processes)
-    if len(codes) <= MOST_LOOKED_AT:
+    if len(codes) <= MAX_LOOKED_AT:
         return False
     if job_ is not None and job_.dataset is not None and job_.dataset.files:
         return True
     folders = {os.path.dirname(measured.workload.paths[code]) for code in codes.tolist()}  # noqa: PTH120
-    return len(folders) > MOST_LOOKED_AT or any(_is_there(folder) for folder in folders)
+    return len(folders) > MAX_LOOKED_AT or any(_is_there(folder) for folder in folders)
 
 
 def _is_there(folder: str) -> bool:

@@ -6,14 +6,6 @@ path. Times are null in a profile that was made without reading time stamps (`va
 
 from __future__ import annotations
 
-from vani.schema.profile.dataset import Dataset, Excluded, FileEntity, Folder, SizeDistribution
-from vani.schema.profile.interfaces import (
-    Amplification,
-    DataRepresentation,
-    Granularity,
-    Interface,
-    Middleware,
-)
 from vani.schema.profile.iostats import (
     AccessPattern,
     Bandwidth,
@@ -32,19 +24,43 @@ from vani.schema.profile.iostats import (
     Sizes,
     TransferSizes,
 )
-from vani.schema.profile.patterns import NamePattern
-from vani.schema.profile.phases import Dominant, Frequency, Phase, PhaseIO, Repeats
 from vani.schema.profile.profile import FRAMES, FrameName, Generator, Profile, TraceEntity
-from vani.schema.profile.storage import Mount, NodeLocalStorage, SharedStorage, Storage, TargetUse
-from vani.schema.profile.verdict import Matters, Unseen, UnseenKind, Verdict, VerdictCause
+from vani.schema.profile.storage import (
+    Dataset,
+    Excluded,
+    FileEntity,
+    Folder,
+    Mount,
+    NodeLocalStorage,
+    SharedStorage,
+    SizeDistribution,
+    Storage,
+    TargetUse,
+)
 from vani.schema.profile.workload import (
+    Amplification,
     App,
     AppDependency,
+    DataRepresentation,
+    Dominant,
     FileCounts,
     FileLevelDependencies,
+    Frequency,
+    Granularity,
+    Interface,
     JobEntity,
+    Matters,
+    Middleware,
+    NamePattern,
+    Phase,
+    PhaseIO,
     ProcessDependencies,
     RankBalance,
+    Repeats,
+    Unseen,
+    UnseenKind,
+    Verdict,
+    VerdictCause,
     Workflow,
 )
 

@@ -1,9 +1,18 @@
 """The block of I/O that every entity has: bytes, operations, times, sizes and patterns."""
 
+from typing import Annotated, Literal
+
 from pydantic import Field
 
 from vani.schema.model import Model
-from vani.schema.profile.quantities import Bytes, Count, Rate, Seconds, Share
+
+Count = Annotated[int, Field(ge=0)]
+AtLeastOne = Annotated[int, Field(ge=1)]
+Bytes = Annotated[int, Field(ge=0, description="bytes")]
+Seconds = Annotated[float, Field(ge=0, description="seconds")]
+Share = Annotated[float, Field(ge=0, le=1, description="share, 0..1")]
+Rate = Annotated[float, Field(ge=0, description="bytes per second")]
+LayerName = Literal["posix", "stdio", "mpiio", "hdf5", "pnetcdf", "netcdf", "mpi", "gpu", "user"]
 
 
 class ByteCounts(Model):

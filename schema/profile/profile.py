@@ -1,8 +1,8 @@
 """The whole profile of one workload, and the traces that it was made of."""
 
 import html
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, fields
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, get_args
 
 from pydantic import Field
@@ -10,21 +10,54 @@ from pydantic import Field
 import vani
 from vani.errors import one_line
 from vani.schema.document import Document
-from vani.schema.extensions import ExtensionRow, extension_rows
 from vani.schema.model import Model, SparseModel
-from vani.schema.profile.dataset import Dataset, Excluded, FileEntity, Folder
-from vani.schema.profile.interfaces import Interface, Middleware
-from vani.schema.profile.patterns import NamePattern
-from vani.schema.profile.phases import Phase
-from vani.schema.profile.quantities import Count, Seconds
-from vani.schema.profile.storage import Storage
-from vani.schema.profile.verdict import Unseen, Verdict
-from vani.schema.profile.workload import App, JobEntity, Workflow
+from vani.schema.profile.iostats import Count, Seconds
+from vani.schema.profile.storage import Dataset, Excluded, FileEntity, Folder, Storage
+from vani.schema.profile.workload import (
+    App,
+    Interface,
+    JobEntity,
+    Middleware,
+    NamePattern,
+    Phase,
+    Unseen,
+    Verdict,
+    Workflow,
+)
 from vani.units import counted, format_bytes, format_seconds
 
 if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
+
+
+@dataclass(frozen=True, eq=False)
+class ExtensionRow:
+    """One value."""
+
+    measure: str
+    attribute: str
+    """Place in the result, such as `by_rank[3].count`; empty for the result itself."""
+    value: bool | int | float | str | None
+
+
+def extension_rows(extensions: Mapping[str, Any]) -> Iterator[ExtensionRow]:
+    """Yield every value in the order of the document; empty collections have none."""
+    for measure, result in extensions.items():
+        for attribute, value in _values(result, ""):
+            yield ExtensionRow(measure, attribute, value)
+
+
+def _values(value: Any, where: str) -> Iterator[tuple[str, Any]]:
+    if isinstance(value, Mapping):
+        for key, element in value.items():
+            yield from _values(element, f"{where}.{key}" if where else str(key))
+    elif isinstance(value, list):
+        for i, element in enumerate(value):
+            yield from _values(element, f"{where}[{i}]")
+    else:
+        yield where, value
+
 
 FrameName = Literal[
     "unseen", "traces", "apps", "phases", "interfaces", "folders", "patterns", "files", "extensions"
@@ -254,4 +287,3 @@ def _flat(row: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
         else:
             flat[f"{prefix}{key}"] = value
     return flat
-

@@ -1,12 +1,22 @@
-"""Storage of the data (tables VIII and IX)."""
+"""The storage, the data set and its files."""
 
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from vani.schema.memory_file_systems import IN_MEMORY
+from vani.schema.dataset_facts import Compression, Distribution, FormatAttributes
+from vani.schema.job import IN_MEMORY
 from vani.schema.model import Model, SparseModel
-from vani.schema.profile.quantities import Bytes, Count, Rate, Seconds
+from vani.schema.profile.iostats import (
+    AtLeastOne,
+    ByteCounts,
+    Bytes,
+    Count,
+    IOStats,
+    LayerName,
+    Rate,
+    Seconds,
+)
 
 
 class NodeLocalStorage(Model):
@@ -87,3 +97,165 @@ class Storage(Model):
         description="every file system with a data-set file, as recorded in the trace; overrides --system; null if "
         "the source has no mount table",
     )
+
+
+Access = Literal["shared", "file_per_process"]
+Role = Literal["input", "output", "intermediate", "temporary"]
+
+
+class SizeDistribution(Model):
+    """Sizes of the data set's files, where the size is known."""
+
+    known: Count = Field(description="number of files whose size is known")
+    min: Bytes | None = Field(description="smallest size")
+    p50: Bytes | None = Field(description="median size")
+    p90: Bytes | None = Field(description="90th percentile: nine in ten files are at most this large")
+    max: Bytes | None = Field(description="largest size")
+    histogram: dict[str, Count] = Field(description="number of files by size, in bins [low, high)")
+
+
+class Dataset(SparseModel):
+    """All files of the data set (table X)."""
+
+    optional_keys: ClassVar[tuple[str, ...]] = ("compression",)
+
+    format: dict[str, Count] | None = Field(description="number of files by format")
+    size: Bytes | None = Field(description="sum of the known file sizes")
+    files: Count | None = Field(
+        description="number of files in the data set; null where the source does not show which names belong to the "
+        "same file"
+    )
+    io: IOStats = Field(description="I/O on these files")
+    roles: dict[str, Count] | None = Field(
+        description="number of files by role; null where the role of some file is unknown"
+    )
+    size_distribution: SizeDistribution | None = Field(description="distribution of the file sizes")
+    distribution: Distribution | None = Field(
+        default=None,
+        description="statistical distribution of the values in a sample of the files (table VI), from job.yaml",
+    )
+    compression: Compression | None = Field(
+        default=None,
+        description="compression ratio and speed measured on a sample of the files, from job.yaml; null, and left "
+        "out, where nothing was measured",
+    )
+
+
+class FileEntity(SparseModel):
+    """A file (table XI)."""
+
+    optional_keys: ClassVar[tuple[str, ...]] = (
+        "stripe_count",
+        "stripe_size",
+        "components",
+        "direct_opens",
+        "synchronous_opens",
+    )
+
+    path: str = Field(description="absolute path, symbolic links not resolved; for a renamed file, its last name")
+    format: str | None = Field(
+        description="file format, from the magic bytes if the file still exists, else from the library that accessed "
+        "it and the file name suffix"
+    )
+    size: Bytes | None = Field(
+        description="size at the end of the run, from job.yaml and the recorded writes and truncations; null if the "
+        "file was only read, was created without a recorded write, or was written at unrecorded offsets"
+    )
+    role: Role | None = Field(
+        description="role in the run. temporary: removed at the end; intermediate: written by one process or app, "
+        "later read by another; output: written, truncated or created; input: only read; null: only opened, or the "
+        "order of calls is unknown"
+    )
+    access: Access = Field(description="shared: used by two or more processes; file_per_process: used by one")
+    processes: Count = Field(description="number of processes that opened or accessed the file")
+    readers: Count = Field(description="number of processes that read the file")
+    writers: Count = Field(description="number of processes that wrote the file")
+    opens: Count = Field(description="number of times the file was opened")
+    direct_opens: AtLeastOne | None = Field(
+        default=None,
+        description="number of opens with O_DIRECT; null, and left out, if there are none or the source does not "
+        "record open flags",
+    )
+    synchronous_opens: AtLeastOne | None = Field(
+        default=None,
+        description="number of opens with O_SYNC or O_DSYNC, which make each write wait until the data is on storage; "
+        "null, and left out, under the same conditions as `direct_opens`",
+    )
+    interface: LayerName | None = Field(description="layer through which most accesses to the file were made")
+    stride: int | None = Field(
+        default=None, description="distance in bytes between the starts of consecutive strided operations"
+    )
+    stripe_count: AtLeastOne | None = Field(
+        default=None,
+        description="number of Lustre targets of the file; for a composite layout, of the component that contains the "
+        "end of the file; null, and left out like `stripe_size` and `components`, if no source gives the layout",
+    )
+    stripe_size: AtLeastOne | None = Field(
+        default=None,
+        description="stripe size of the same layout component; null under the same conditions as `stripe_count`",
+    )
+    components: AtLeastOne | None = Field(
+        default=None,
+        description="number of layout components, more than one for a composite layout; null under the same "
+        "conditions as `stripe_count`",
+    )
+    apps: list[str] = Field(description="names of the apps that used the file")
+    io: IOStats = Field(description="I/O on the file")
+    first_s: Seconds | None = Field(description="start of the first call on the file")
+    last_s: Seconds | None = Field(description="end of the last call on the file")
+    format_attributes: FormatAttributes | None = Field(
+        default=None,
+        description="arrays, dimensions, data type, encoding and chunks, from job.yaml, else from the calls that "
+        "created them",
+    )
+
+    def keys_left_out(self) -> tuple[str, ...]:
+        """All keys of the layout if it is unknown, and each kind of open that does not occur."""
+        layout, opens = self.optional_keys[:3], self.optional_keys[3:]
+        unknown = () if any(getattr(self, name) for name in layout) else layout
+        return (*unknown, *(name for name in opens if not getattr(self, name)))
+
+
+class Folder(Model):
+    """A folder with files of the data set."""
+
+    path: str = Field(description="absolute path, written as in the paths of its files")
+    files: Count = Field(
+        description="number of data-set files directly in the folder, including files that the profile does not list"
+    )
+    creates: Count | None = Field(
+        description="number of these files that the run created (or emptied); null if a source does not record creation"
+    )
+    entries: Count = Field(description="number of these files plus direct subfolders that contain data-set files")
+    bytes: ByteCounts = Field(description="bytes moved or requested in these files")
+    metadata_time_s: Seconds | None = Field(
+        description="time in metadata operations on these files, summed; null if time stamps were not read"
+    )
+    time_s: Seconds | None = Field(
+        default=None,
+        description="time in all calls on these files, summed; null if time stamps were not read, or in documents of "
+        "an older Vani",
+    )
+    opens: Count | None = Field(
+        default=None, description="number of times these files were opened; null in documents of an older Vani"
+    )
+    removes: Count | None = Field(
+        default=None,
+        description="number of these files that the run removed; null if a source does not record removal, or in "
+        "documents of an older Vani",
+    )
+    makers: Count | None = Field(
+        default=None,
+        description="lower bound on the number of processes that created (or emptied) these files: if several created "
+        "the same file, only the first and the last rank count; null if a source does not record which process did",
+    )
+    sizes: SizeDistribution | None = Field(
+        default=None, description="distribution of the known sizes of these files; null if none is known"
+    )
+
+
+class Excluded(Model):
+    """Calls on paths outside the data set, or whose file cannot be known (contract, "file")."""
+
+    files: Count = Field(description="number of paths that are not files of a data set")
+    io: IOStats = Field(description="I/O on these paths, and calls whose file cannot be determined")

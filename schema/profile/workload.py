@@ -1,12 +1,325 @@
-"""The run: the job, the workflow and its apps, and their dependencies (tables II to IV)."""
+"""The workload: its apps, phases, interfaces, patterns of file names, and whether its I/O matters."""
 
-from typing import ClassVar, Literal
+from typing import ClassVar, Final, Literal
 
 from pydantic import Field
 
 from vani.schema.model import Model, SparseModel
-from vani.schema.profile.iostats import IOStats, LibraryTime
-from vani.schema.profile.quantities import Bytes, Count, LayerName, Seconds, Share
+from vani.schema.profile.iostats import (
+    AtLeastOne,
+    ByteCounts,
+    Bytes,
+    Count,
+    IOStats,
+    LayerName,
+    LibraryTime,
+    OpCounts,
+    Seconds,
+    Share,
+)
+
+UnseenKind = Literal[
+    "written_without_writes",
+    "read_without_reads",
+    "memory_mapped",
+    "asynchronous",
+    "stream_buffered",
+    "copied_in_kernel",
+    "forked_processes",
+    "mpiio_calls_missing",
+    "several_launches",
+    "other_api",
+    "module_off",
+    "module_partial",
+    "names_excluded",
+]
+Matters = Literal["yes", "no", "open", "too_short"]
+
+
+class Unseen(Model):
+    """Activity that must have happened, as the trace itself shows, but that the trace does not record."""
+
+    kind: UnseenKind = Field(
+        description="kind of activity. written_without_writes: files were opened for writing and filled, but no write "
+        "was recorded; read_without_reads: the same for reading; memory_mapped: files were mapped into memory; "
+        "asynchronous: io_uring, libaio or POSIX aio; stream_buffered: C++ or Fortran streams, whose data calls are "
+        "not traced; copied_in_kernel: copy_file_range, sendfile or splice; forked_processes: child processes without "
+        "recorded calls; mpiio_calls_missing: file-system calls on MPI-IO files outside any recorded MPI-IO data "
+        "call; several_launches: programs that overwrote each other's trace; other_api: DAOS and other interfaces; "
+        "module_off, module_partial: Darshan modules that were off or ran out of memory, or layers that Score-P left "
+        "out; names_excluded: files that the tracer was set to skip"
+    )
+    files: list[str] = Field(description="paths of up to ten such files, those open longest first")
+    count: Count = Field(description="number of files, or else of calls, processes or modules")
+    cause: str = Field(description="likely cause, with the calls that indicate it")
+    see_with: str = Field(description="way to trace the run so that the activity is recorded")
+    most_s: Seconds | None = Field(
+        default=None,
+        description="upper bound on the time of the unseen activity: time in which some process had one of these "
+        "files open; null if nothing bounds it",
+    )
+
+
+class VerdictCause(Model):
+    """The call, or kind of call, that costs most I/O time."""
+
+    call: str = Field(
+        description="function name; for counts without single calls, the kind: read, write, open, stat, flush, ..."
+    )
+    share: Share | None = Field(
+        description="share of the I/O time summed over processes, or of the number of calls if times are unknown; "
+        "null if the source does not give it"
+    )
+    count: Count | None = Field(description="number of these calls")
+    sentence: str = Field(description="cause in one sentence")
+
+
+class Verdict(Model):
+    """Whether storage matters to this run, and why: every text that Vani writes prints this."""
+
+    matters: Matters = Field(
+        description="whether storage matters. yes; no: everything was seen, and I/O takes less than 5 % of the run; "
+        "open: unrecorded or untimed activity may decide; too_short: the run takes less than a second, or its I/O "
+        "less than a tenth of a second"
+    )
+    share: Share | None = Field(
+        description="time in which any process is in a file-system call / run time; null if times are unknown, or if "
+        "unrecorded activity leaves the verdict open"
+    )
+    share_slowest: Share | None = Field(
+        description="I/O time of the slowest process / run time; null under the same conditions as `share`"
+    )
+    share_calls: Share | None = Field(
+        default=None,
+        description="share that decides: time of the slowest process in I/O calls, including library calls / run "
+        "time; for several traces, time in which any process is in such a call / run time",
+    )
+    is_lower_bound: bool = Field(
+        default=False, description="true if some calls were not seen, so that the shares are lower bounds"
+    )
+    why: str | None = Field(
+        default=None, description="reason why the verdict is open or the run too short; null for yes and no"
+    )
+    sentence: str = Field(description="verdict in one sentence")
+    cause: VerdictCause | None = Field(description="call that costs most I/O time; null without I/O")
+    where: str | None = Field(description="file, name pattern or folder with most I/O time; null without I/O")
+    remedy: str | None = Field(description="suggested next step")
+
+
+class NamePattern(Model):
+    """Files of the data set that share a name pattern, counted over all files of the run, listed or not."""
+
+    pattern: str = Field(
+        description="path with `%d` (`%05d` if zero-padded) for each number that varies, `*` for digests and other "
+        "varying text, and `**` for everything below a folder of installed software; the full path if there is only "
+        "one file"
+    )
+    files: Count = Field(description="number of files with this pattern")
+    bytes: ByteCounts = Field(description="bytes moved or requested in these files")
+    time_s: Seconds | None = Field(
+        description="time in all calls on these files, summed over processes; null if time stamps were not read"
+    )
+    metadata_time_s: Seconds | None = Field(
+        description="time in metadata operations on these files, summed over processes; null if time stamps were not "
+        "read"
+    )
+    processes: Count | None = Field(
+        description="lower bound on the number of processes that used these files: only the first and the last rank "
+        "of each file count; null if the source does not give them"
+    )
+    writers: Count | None = Field(
+        description="lower bound on the number of processes that wrote these files; null if the source does not give "
+        "them"
+    )
+    writer: Count | None = Field(
+        default=None,
+        description="rank (within its trace) that is the only writer of these files; null if there are none or "
+        "several writers, or the source does not give it",
+    )
+    shared: Count = Field(description="number of these files that two or more processes used")
+    reads: Count = Field(description="number of calls that read these files")
+    writes: Count = Field(description="number of calls that write these files")
+    flushes: Count = Field(default=0, description="number of calls that flush these files")
+    opens: Count = Field(description="number of times these files were opened")
+    size: Bytes | None = Field(description="sum of the file sizes; null if any of them is unknown")
+
+
+class Frequency(Model):
+    """How a phase's operations are spaced in time (table V)."""
+
+    kind: Literal["single", "iterative", "bulk"] = Field(
+        description="spacing of data operations. single: at most one per process; bulk: back to back; iterative: with "
+        "pauses in between"
+    )
+    ops_per_process: float = Field(description="data operations / participating processes, per repetition")
+    size: Bytes | None = Field(description="most common size of the data operations")
+
+
+_MAX_SPANS: Final = 100_000
+
+
+class Repeats(Model):
+    """How often similar phases repeat."""
+
+    count: AtLeastOne = Field(description="number of phases in this row")
+    period_s: Seconds | None = Field(
+        description="median time from the start of one phase to the start of the next; null for a single phase, or if "
+        "the spacing is irregular"
+    )
+
+
+class Dominant(Model):
+    """The calls that most of the I/O time went to."""
+
+    kind: Literal["read", "write", "metadata", "sync"] = Field(description="kind of call")
+    share: Share = Field(description="share of this kind in the time of all kinds")
+
+
+class PhaseIO(IOStats):
+    """The I/O of a phase; some sources give only its bytes."""
+
+    ops: OpCounts | None = Field(  # type: ignore[assignment]
+        description="number of calls; null if a source records when bytes were moved but not the number of calls"
+    )
+
+    @classmethod
+    def of(cls, io: IOStats) -> "PhaseIO":
+        """The same figures."""
+        return cls.model_construct(**{name: getattr(io, name) for name in cls.model_fields})
+
+
+class Phase(Model):
+    """A stretch of an app's timeline in which its processes do I/O (table V), or several similar ones.
+
+    Phases are separate where no process is in a call for longer than `apps[].phase_gap_s`, where most processes begin
+    the same again after a pause of at least 10 ms, and where they turn from reading to writing or back.
+    """
+
+    app: str = Field(description="name of the app")
+    index: Count = Field(description="number of the phase within its app, from 0")
+    start_s: Seconds = Field(description="start of the first repetition, from the start of the workload")
+    end_s: Seconds = Field(description="end of the last repetition, from the start of the workload")
+    runtime_s: Seconds = Field(description="summed duration of all repetitions")
+    repeats: Repeats | None = Field(
+        default=None,
+        description="number of similar phases in this row and their spacing; null for documents of an older version, "
+        "where each row is one phase",
+    )
+    kind: Literal["write", "read", "mixed", "metadata"] = Field(
+        description="kind of at least 95 % of the data operations and bytes, else mixed; metadata if there are no "
+        "data operations, or if metadata takes 95 % of the I/O time and at most a quarter of the calls move data"
+    )
+    dominant: Dominant | None = Field(
+        default=None, description="kind of call that took most of the I/O time; null if no time passed"
+    )
+    processes: Count = Field(description="largest number of participating processes of any repetition")
+    io: PhaseIO = Field(description="I/O of all repetitions together")
+    frequency: Frequency | None = Field(
+        description="spacing of the data operations; null if the number of calls (`io.ops`) is unknown"
+    )
+
+    @property
+    def count(self) -> int:
+        """Number of phases in this entry."""
+        return self.repeats.count if self.repeats is not None else 1
+
+    @property
+    def spans(self) -> list[tuple[float, float]]:
+        """(start, end) of each repetition in seconds, taken as equally long and evenly spaced.
+
+        More than 100,000 count as one: nothing distinguishes them, and a document may claim any number.
+        """
+        if self.count == 1 or self.count > _MAX_SPANS:
+            return [(self.start_s, self.end_s)]
+        length = self.runtime_s / self.count
+        apart = (self.end_s - length - self.start_s) / (self.count - 1)
+        return [(self.start_s + i * apart, self.start_s + i * apart + length) for i in range(self.count)]
+
+
+class Granularity(Model):
+    """Typical size of file-system transfers made under a layer."""
+
+    data: Bytes | None = Field(description="transfer size that accounts for most bytes")
+    metadata: Bytes | None = Field(
+        description="most common transfer size among those of at most a tenth of `data`: transfers other than the "
+        "bulk data"
+    )
+
+
+class DataRepresentation(Model):
+    """How the data looks to the library."""
+
+    dims: Count | None = Field(description="number of dimensions of a dataset or variable")
+    chunked: bool | None = Field(default=None, description="true if the dataset is stored in chunks")
+
+
+class Amplification(Model):
+    """Bytes that the layers below moved / bytes that the calls of a library requested; 1 where nothing is added."""
+
+    read: float | None = Field(
+        ge=0, description="ratio for reads; null if no bytes were requested, or the request is unknown"
+    )
+    written: float | None = Field(
+        ge=0, description="ratio for writes; null if no bytes were requested, or the request is unknown"
+    )
+    total: float | None = Field(
+        ge=0,
+        description="ratio for reads and writes together, including reads that writes caused; null if no bytes were "
+        "requested",
+    )
+
+
+class Interface(Model):
+    """A library layer in use by an app (tables VI and VII)."""
+
+    layer: LayerName = Field(description="name of the library layer")
+    app: str = Field(description="name of the app")
+    granularity: Granularity = Field(description="typical transfer sizes")
+    access_pattern: Literal["consecutive", "sequential", "strided", "random"] | None = Field(
+        description="access pattern of the data operations made under this layer"
+    )
+    data_representation: DataRepresentation = Field(
+        description="dimensions and chunking of the data; null if the trace does not show them"
+    )
+    calls: Count = Field(description="number of calls to the library")
+    bytes: ByteCounts = Field(description="bytes of the file-system calls made under this layer")
+    asked: ByteCounts | None = Field(
+        default=None,
+        description="bytes that the data calls requested in their own arguments; null if the trace lacks the size of "
+        "some call, and for posix and stdio, whose calls move what they request",
+    )
+    amplification: Amplification | None = Field(
+        default=None, description="ratio of `bytes` to `asked`; null if `asked` is null"
+    )
+    files: Count | None = Field(
+        description="number of data-set files accessed through the layer; null if only call times link file-system "
+        "calls to library calls"
+    )
+    time_s: Seconds | None = Field(
+        description="time in calls to the library that are not nested in another call to it, summed over processes"
+    )
+    collective_share: Share | None = Field(default=None, description="share of the data calls that are collective")
+    transfer: Literal["collective", "independent", "mixed"] | None = Field(
+        default=None,
+        description="mode of the data calls; HDF5 without a call that sets the mode takes the mode of MPI-IO",
+    )
+    hints: dict[str, str] | None = Field(
+        default=None, description="MPI-IO hints set by the program; empty if it set none"
+    )
+
+
+class Middleware(Model):
+    """Libraries between the program and the file system, and the resources that are left for them (table VII)."""
+
+    extra_cores_per_node: Count | None = Field(description="number of cores per node without a process of the job")
+    memory_per_node: Bytes | None = Field(description="main memory per node")
+    libraries: list[str] | None = Field(description="I/O libraries in use; null if the source does not record them")
+    granularity: Granularity | None = Field(
+        default=None, description="typical sizes of the transfers from the libraries to the file system"
+    )
+    access_pattern: Literal["consecutive", "sequential", "strided", "random"] | None = Field(
+        default=None, description="access pattern of most of these transfers"
+    )
 
 
 class JobEntity(SparseModel):

@@ -188,7 +188,7 @@ def test_unwritable_summary_is_reported_before_any_output(run, project, monkeypa
 
 @pytest.mark.parametrize("command", [["check"], ["diff", CM1], ["check", "--save", "b.yaml"]])
 def test_a_profile_without_an_end_is_refused(run, project, monkeypatch, command):
-    monkeypatch.setattr("vani.gate.profile_tree.MAX_BYTES", 1 << 20)
+    monkeypatch.setattr("vani.gate.matching.MAX_BYTES", 1 << 20)
     done = run(*command, "/dev/zero")
     assert (done.status, done.out) == (2, "")
     assert done.line == (
@@ -412,10 +412,10 @@ class TestLargeProfiles:
         size = "[[check.budget]]\nexpect = 'files[bytes.written > 0, role=output].size <= 1'\nlevel = 'note'\n"
         (project / "vani.toml").write_text(self.POLICY + size)
         with monkeypatch.context() as patch:
-            patch.setattr("vani.gate.profile_tree.SHORT_BYTES", 1 << 40)
+            patch.setattr("vani.gate.matching.SHORT_BYTES", 1 << 40)
             whole = vani.check(large)
         with monkeypatch.context() as patch:
-            patch.setattr("vani.gate.profile_tree.SHORT_BYTES", 0)
+            patch.setattr("vani.gate.matching.SHORT_BYTES", 0)
             assert vani.check(large) == whole
         assert whole.counts.note == 800  # four of six are output
 
@@ -429,7 +429,7 @@ class TestLargeProfiles:
         ],
     )
     def test_fault_in_an_examined_document_is_reported(self, run, project, monkeypatch, old, new):
-        monkeypatch.setattr("vani.gate.profile_tree.SHORT_BYTES", 0)
+        monkeypatch.setattr("vani.gate.matching.SHORT_BYTES", 0)
         path = of_many_files(project / "p.yaml", 50)
         path.write_text(new.join(path.read_text().rsplit(old, 1)))
         (project / "vani.toml").write_text(HOLDS + "[[check.budget]]\nexpect = 'files[role=output].opens <= 1e9'\n")

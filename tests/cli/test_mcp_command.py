@@ -21,10 +21,9 @@ from tests.history.test_story import a_run
 from vani.centre.history.rows import Verdict
 from vani.centre.history.runs import write
 from vani.centre.history.runs.store import Store
-from vani.cli import assistant_folders as places
+from vani.cli import assistant as places
 from vani.cli import mcp as serving
-from vani.cli.assistant_answers import MAX_BYTES, profile_answer
-from vani.cli.assistant_folders import Folders
+from vani.cli.assistant import MAX_BYTES, Folders, profile_answer
 from vani.cli.mcp import Tools, server_of
 from vani.schema.profile import Profile
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-import vani.gate.profile_tree as profile_tree
-import vani.schema.syntax.yaml_or_json as yaml_or_json
+import vani.gate.matching as profile_tree
+import vani.schema.syntax.yaml_text as yaml_or_json
 from benchmarks.report import long_profile
 from vani.cli.main import main
 from vani.render.formats import PROFILE

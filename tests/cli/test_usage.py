@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 from repository import TRACES
 
@@ -203,3 +206,14 @@ def test_store_does_not_overwrite_unrelated_files(run, desk, mix):
 def test_a_message_keeps_a_hostile_path_on_one_line(run):
     done = run("profile", "a\nb\x1b[31m")
     assert done.line.startswith("a\\nb\\x1b[31m: no such file")
+
+
+def test_a_command_of_the_centre_names_its_extra():
+    code = (
+        "import sys; sys.modules['sqlalchemy'] = None\n"
+        "from vani.cli.main import main\n"
+        "main(['history', 'list'])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "vani: this command needs sqlalchemy; pip install 'vani-io[centre]'\n"

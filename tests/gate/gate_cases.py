@@ -10,9 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import vani
-from vani.gate.policy_checks import PolicyChecks
-from vani.gate.policy_file import read_policy
-from vani.gate.profile_tree import Figures, read_figures
+from vani.gate.matching import Figures, read_figures
+from vani.gate.policy import PolicyChecks, read_policy
 from vani.gate.verdict import verdict_on
 from vani.schema.check import Check
 from vani.schema.document import dumps, loads

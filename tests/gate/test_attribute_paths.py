@@ -14,13 +14,13 @@ from vani.gate.attribute import (
     Each,
     Index,
     Key,
+    UnknownAttributeError,
     Where,
     parse_attribute,
+    resolve,
 )
-from vani.gate.attribute_schema import UnknownAttributeError, resolve
-from vani.gate.entity_names import Names
-from vani.gate.matching import matches
-from vani.gate.quantity import parse_quantity
+from vani.gate.matching import Names, matches
+from vani.gate.tolerance import parse_quantity
 
 names = st.text(max_size=12)
 numbers = st.sampled_from(["1e5", "4 MiB", "10 s", "10 %", "0", "-3", "2.5 GB/s"]).map(parse_quantity)

@@ -10,9 +10,8 @@ import pytest
 
 from tests.gate.gate_cases import made, policy, tree, verdict
 from vani.advisors.catalogue import find
-from vani.gate.cause_sentences import remedy
-from vani.gate.entity_names import Names
-from vani.gate.file_changes import FileChange, file_changes
+from vani.gate.causes import FileChange, file_changes, remedy
+from vani.gate.matching import Names
 from vani.render.check import to_text
 from vani.render.code_hosts import to_github, to_gitlab, to_sarif
 from vani.schema.check import Check

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from vani.errors import DocumentError, InputError
 from vani.gate.baselines import baseline_files
-from vani.gate.policy_checks import no_policy
-from vani.gate.policy_file import find_policy, project_folder, read_policy
+from vani.gate.policy import find_policy, no_policy, project_folder, read_policy
 from vani.schema.syntax.toml_reader import line_of, parse
 
 WHOLE = """\

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vani.gate.quantity import parse_quantity, shown
+from vani.gate.tolerance import parse_quantity, shown
 
 
 @pytest.mark.parametrize(

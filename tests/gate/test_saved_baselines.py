@@ -14,11 +14,11 @@ from vani.gate.baselines import (
     baseline_of,
     baseline_path,
     expand_name,
+    key_figures,
     read_runs,
     refuse_to_overwrite,
     runs_of,
 )
-from vani.gate.key_figures import key_figures
 from vani.schema.baseline import Baseline, BaselineRun
 from vani.schema.document import dumps, loads
 

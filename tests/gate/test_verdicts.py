@@ -13,11 +13,9 @@ from hypothesis import strategies as st
 from invented import examples
 
 from vani.errors import DocumentError, InputError
-from vani.gate.advice import RulesAdvice
-from vani.gate.attribute import parse_attribute
-from vani.gate.attribute_schema import resolve
-from vani.gate.entity_names import Names, stripped
-from vani.gate.matching import find, matches
+from vani.gate.attribute import parse_attribute, resolve
+from vani.gate.checks import RulesAdvice
+from vani.gate.matching import Names, find, matches, stripped
 from vani.render.check import to_text
 from vani.schema.advice import Advice, Evidence, ProfileRef, Recommendation, SystemRef, Target
 from vani.schema.document import dumps

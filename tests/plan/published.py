@@ -15,7 +15,7 @@ from vani.centre.plan.simulate.events import Floats
 from vani.centre.plan.simulate.simulate import TOLERANCE, Named, play, rate_of
 from vani.models.contention import Burst, path_of, predict
 from vani.models.contention import Path as ContentionPath
-from vani.schema.syntax.yaml_or_json import parse
+from vani.schema.syntax.yaml_text import parse
 from vani.schema.system import System
 from vani.units import GiB, MiB
 

@@ -15,7 +15,7 @@ from vani.cli.main import commands
 from vani.errors import InputError
 from vani.garbage import collection_paused
 from vani.render import formats
-from vani.schema.syntax.json_writer import json_text
+from vani.schema.syntax.json_text import json_text
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = {name: found for name, found in vars(formats).items() if isinstance(found, formats.Formats)}

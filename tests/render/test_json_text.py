@@ -11,9 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vani.cli.main import main
-from vani.schema.syntax.json_writer import json_text
-from vani.schema.syntax.yaml_or_json import parse
-from vani.schema.syntax.yaml_writer import yaml_text
+from vani.schema.syntax.json_text import json_text
+from vani.schema.syntax.yaml_text import parse, yaml_text
 
 OBEYED = [
     *range(0x20),

@@ -11,7 +11,7 @@ from vani.schema.document import load, loads
 from vani.schema.profile import Profile
 from vani.schema.saved_profile import SavedProfile
 from vani.schema.syntax import toml_reader
-from vani.schema.syntax.yaml_or_json import parse
+from vani.schema.syntax.yaml_text import parse
 
 HEAD = "schema: vani.profile/2\n"
 

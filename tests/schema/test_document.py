@@ -29,8 +29,7 @@ from vani.schema.document import (
     schema_name,
 )
 from vani.schema.model import Model
-from vani.schema.syntax.yaml_or_json import parse
-from vani.schema.syntax.yaml_writer import WIDTH, yaml_text
+from vani.schema.syntax.yaml_text import WIDTH, parse, yaml_text
 
 
 class Layout(Model):

@@ -11,7 +11,7 @@ import pytest
 
 import vani
 from vani.schema.document import document_modules
-from vani.schema.syntax.yaml_or_json import parse
+from vani.schema.syntax.yaml_text import parse
 
 ROOT = Path(__file__).resolve().parents[2]
 SCHEMAS = {

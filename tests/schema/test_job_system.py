@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vani.errors import DocumentError
+from vani.schema.dataset_facts import format_of, format_of_head, format_of_name
 from vani.schema.document import dumps, loads
-from vani.schema.formats import format_of, format_of_head, format_of_name
 from vani.schema.job import DatasetFile, DatasetSample, Job, Mount, is_below
 from vani.schema.system import BurstBuffer, FileSystem, Rates, System
 

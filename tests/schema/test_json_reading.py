@@ -15,8 +15,8 @@ import pytest
 from vani.errors import DocumentError, InputError
 from vani.render.formats import PROFILE
 from vani.schema.profile import Profile
-from vani.schema.syntax.json_reader import MAX_KEYS, line_in_json, parse_json
-from vani.schema.syntax.yaml_or_json import line_of, parse
+from vani.schema.syntax.json_text import MAX_KEYS, line_in_json, parse_json
+from vani.schema.syntax.yaml_text import line_of, parse
 
 ROOT = Path(__file__).parents[2]
 GOLDEN = sorted((ROOT / "tests/golden").glob("v3-*.yaml"))

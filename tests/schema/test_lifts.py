@@ -6,8 +6,7 @@ import pytest
 import yaml
 
 from vani.errors import DocumentError
-from vani.schema.document import dumps, loads
-from vani.schema.lifts import advice_2, profile_2, profile_3, system_2
+from vani.schema.document import advice_2, dumps, loads, profile_2, profile_3, system_2
 from vani.schema.profile import Profile
 from vani.schema.system import System
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from vani.schema.profile import Phase
-from vani.schema.profile.phases import Repeats
+from vani.schema.profile.workload import Repeats
 
 
 def phase(count: int) -> Phase:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from vani.cli.tune_candidates import Program, candidates_of
+from vani.cli.tune_trials import Program, candidates_of
 from vani.schema.advice import Advice, NoRecommendation, SystemRef, TunableSetting
 
 ADVICE = Advice.load(Path(__file__).parents[2] / "examples" / "tune" / "advice.yaml")

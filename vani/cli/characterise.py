@@ -13,7 +13,7 @@ import vani
 from vani.analyzers.characterise import Options
 from vani.analyzers.characterise import characterise as measured
 from vani.analyzers.entities.view import View
-from vani.cli.sources import app_of
+from vani.cli.sources import ProfileSettings, Resources, app_of
 from vani.errors import InputError, TraceError
 from vani.readers.identity import changed_error
 from vani.readers.open import open_workload, refuse_unrelated
@@ -27,8 +27,6 @@ from vani.store.stores import Stores, while_stores_vanish
 from vani.systems import system_of
 
 if TYPE_CHECKING:
-    from vani.cli.profile import ProfileSettings
-    from vani.cli.sources import Resources
     from vani.schema.settings import PathLike
 
 

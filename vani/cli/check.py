@@ -23,11 +23,11 @@ from vani.cli.profile import profile_of
 from vani.cli.sources import JUDGED_FILES, Decoding, OptionalFile, Resources, scheduler_files
 from vani.errors import InputError, one_line
 from vani.gate import baselines as saved
-from vani.gate.advice import RulesAdvice
+from vani.gate.baselines import key_figures
 from vani.gate.causes import FILES
-from vani.gate.key_figures import key_figures
-from vani.gate.policy_file import checks_of_policy
-from vani.gate.profile_tree import Figures, path_text, read_bytes, read_figures
+from vani.gate.checks import RulesAdvice
+from vani.gate.matching import Figures, path_text, read_bytes, read_figures
+from vani.gate.policy import checks_of_policy
 from vani.gate.tuned import TunedCheck
 from vani.gate.verdict import columns_compared, verdict_on
 from vani.render.check import in_repository
@@ -43,7 +43,7 @@ from vani.units import counted
 
 if TYPE_CHECKING:
     from vani.engine.executor import Progress
-    from vani.gate.policy_checks import PolicyChecks
+    from vani.gate.policy import PolicyChecks
     from vani.schema.profile import Profile
     from vani.schema.settings import PathLike
 

@@ -14,7 +14,7 @@ from vani.analyzers.measurements import TraceFacts
 from vani.analyzers.quick.counts import Trace
 from vani.analyzers.quick.profile import quick_profile as profile_of_occurrences
 from vani.calls import Occurrences
-from vani.cli.sources import app_of
+from vani.cli.sources import ProfileSettings, app_of
 from vani.errors import InputError
 from vani.readers.identity import unchanged
 from vani.readers.open import open_workload, refuse_unrelated
@@ -27,7 +27,6 @@ from vani.systems import system_of
 if TYPE_CHECKING:
     from pyarrow import RecordBatch
 
-    from vani.cli.profile import ProfileSettings
     from vani.schema.settings import PathLike
 
 

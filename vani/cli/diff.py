@@ -20,8 +20,8 @@ from vani.cli.sources import Decoding, Resources, is_trace, scheduler_files
 from vani.errors import InputError
 from vani.gate.baselines import files_of_gate, read_runs
 from vani.gate.difference import FILE_COLUMNS, Side, compare
-from vani.gate.policy_file import checks_of_policy
-from vani.gate.profile_tree import lists_all_files
+from vani.gate.matching import lists_all_files
+from vani.gate.policy import checks_of_policy
 from vani.models.verdict import verdict_of
 from vani.render.formats import DIFF, RUNS
 from vani.schema.check import Source

@@ -8,7 +8,7 @@ from importlib import import_module
 
 import click
 
-from vani.errors import nearest
+from vani.errors import InputError, nearest
 from vani.plug_ins import plug_ins
 
 
@@ -21,7 +21,13 @@ class _Entry:
 
     def command(self) -> click.Command:
         module, _, name = self.origin.partition(":")
-        command: click.Command = getattr(import_module(module), name)
+        try:
+            command: click.Command = getattr(import_module(module), name)
+        except ModuleNotFoundError as error:
+            package = str(error.name).partition(".")[0]
+            if package == "vani" or not module.startswith("vani.centre."):
+                raise
+            raise InputError(f"this command needs {package}", todo="pip install 'vani-io[centre]'") from error
         return command
 
 

@@ -36,8 +36,8 @@ _COMMANDS = {
     "mcp": ("vani.cli.mcp:command", "Let an AI assistant query runs (Model Context Protocol)."),
     "explain": ("vani.cli.explain:command", "List the rules, or explain one: what it checks, why, its source."),
     "systems": ("vani.cli.systems:command", "List the bundled machines, or describe this one."),
-    "config": ("vani.cli.config:command", "Show the settings in use here, and their sources."),
-    "completion": ("vani.cli.completion:command", "Write the shell's completion script for `vani`."),
+    "config": ("vani.cli.main:config", "Show the settings in use here, and their sources."),
+    "completion": ("vani.cli.main:completion", "Write the shell's completion script for `vani`."),
     "demo": ("vani.cli.demo:command", "See a slow run, its cause, the line to paste, and the second run."),
 }
 
@@ -72,6 +72,43 @@ def commands(ctx: click.Context) -> None:
         # Not on stdout, where a caller that forgot the command expects a document.
         click.echo(ctx.get_help(), err=True)
         ctx.exit(2)
+
+
+@click.command("completion")
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+@click.pass_context
+def completion(ctx: click.Context, shell: str) -> None:
+    """Write the completion script for a shell.
+
+    For bash: vani completion bash > ~/.local/share/bash-completion/completions/vani. For zsh, write to a file _vani
+    in a folder of fpath; for fish, to ~/.config/fish/completions/vani.fish.
+    """
+    from click.shell_completion import get_completion_class  # noqa: PLC0415 - wanted only here
+
+    completion_class = get_completion_class(shell)
+    assert completion_class is not None
+    click.echo(completion_class(ctx.find_root().command, {}, "vani", "_VANI_COMPLETE").source())
+
+
+@click.command("config")
+@click.option(
+    "--format",
+    "kind",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    show_default=True,
+    help="Output format.",
+)
+def config(kind: str) -> None:
+    """Show the settings in use here, and their sources.
+
+    An option of a command overrides the environment, which overrides $XDG_CONFIG_HOME/vani/config.toml (yours),
+    which overrides the file of the centre: the one in VANI_SITE, else /etc/vani/site.toml.
+    """
+    from vani.render.table import settings_text  # noqa: PLC0415 - `vani --help` reads no file
+    from vani.site import settings, thresholds  # noqa: PLC0415
+
+    click.echo(settings_text(settings(), *thresholds(), kind=kind), nl=False)
 
 
 def main(args: list[str] | None = None) -> None:

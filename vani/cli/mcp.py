@@ -19,8 +19,7 @@ from pydantic import Field
 import vani
 from vani.advisors.catalogue import find, page_text, rules
 from vani.cli.advise import advise
-from vani.cli.assistant_answers import document_answer, profile_answer, shortened_text
-from vani.cli.assistant_folders import Folders, contents_of
+from vani.cli.assistant import Folders, contents_of, document_answer, profile_answer, shortened_text
 from vani.cli.diff import diff
 from vani.cli.options import FILE, settings_options
 from vani.cli.output import keep_freed_memory
@@ -135,7 +134,7 @@ class Tools:
     ) -> str:
         """List the contents of a folder: traces with their format, documents, histories and folders."""
         roots = self.folders.roots if folder is None else [self.folders.place(folder)]
-        return shortened_text("\n".join(line for root in roots for line in contents_of(root, self.folders)))
+        return shortened_text("\n".join(one_line(line) for root in roots for line in contents_of(root, self.folders)))
 
     def profile(
         self,
@@ -219,7 +218,7 @@ class Tools:
             if (saved := row.get("saved")) is not None and saved["state"] == "gain_unknown":
                 # The document has zeros here, which an assistant would quote as facts.
                 row["saved"] = saved | dict.fromkeys(("low_s", "expected_s", "high_s"))
-        return document_answer(answer, [f"history: {one_line(str(place))}"])
+        return document_answer(answer, [f"history: {place}"])
 
     def _run(self, path: str, job: str | None, system: str | None) -> tuple[Profile, list[str]]:
         """The profile at a path, or of the trace there, and the first lines of an answer about it."""
@@ -230,14 +229,14 @@ class Tools:
                 raise _too_long(path, size, MAX_DOCUMENT_BYTES, "make a profile that lists fewer files (`--files`)")
             if job is not None:
                 raise InputError("is a profile, and a job belongs to a trace", where=path, todo="leave job out")
-            return Profile.load(place), [f"profile: {one_line(str(place))}"]
+            return Profile.load(place), [f"profile: {place}"]
         job_file = None if job is None else self.folders.place(job)
         if job is not None and job_file is not None:
             size_of_job = self.folders.size(job_file, job)
             if size_of_job > MAX_DOCUMENT_BYTES:
                 raise _too_long(job, size_of_job, MAX_DOCUMENT_BYTES, "name the job.yaml of this run")
         machine = self._machine(system)
-        head = [f"trace: {one_line(str(place))}"]
+        head = [f"trace: {place}"]
         if size <= MAX_TRACE_BYTES:
             return profile_of_trace(place, job=job_file, system=machine, files=JUDGED_FILES), head
         try:

@@ -30,7 +30,6 @@ class _Place(click.Path):
 
 FILE: Final = _Place(path_type=Path)
 
-_DIGITS: Final = 18
 _METAVARS: Final = {int: "N", float: "NUMBER", str: "TEXT", date: "DATE"}
 
 
@@ -139,27 +138,5 @@ def format_option(
         type=click.Choice(list(formats)),
         default=default,
         show_default=default is not None,
-        help=help,
-    )
-
-
-def files_option(help: str, *, default: int, least: int = 0) -> Decorator:
-    """A number of files, at least `least`, or `all`, which the command receives as None."""
-
-    def number_or_all(ctx: click.Context, param: click.Parameter, value: str) -> int | None:
-        del ctx, param
-        if value == "all":
-            return None
-        # No run has more files, and Python refuses to parse a number with thousands of digits.
-        if not value.isdecimal() or len(value) > _DIGITS or int(value) < least:
-            raise click.BadParameter(f"{value!r} is neither a number of files nor 'all'")
-        return int(value)
-
-    return click.option(
-        "--files",
-        default=str(default),
-        show_default=True,
-        metavar="N|all",
-        callback=number_or_all,
         help=help,
     )

@@ -21,7 +21,7 @@ from vani.cli.output import (
     summary_console,
 )
 from vani.cli.output_guard import check_outputs, system_files
-from vani.cli.sources import Decoding, FileCount, Machine, Resources, is_trace, scheduler_files
+from vani.cli.sources import ProfileSettings, Resources, is_trace, scheduler_files
 from vani.errors import InputError
 from vani.render.formats import GRAPH, PROFILE
 from vani.schema.settings import Option
@@ -41,28 +41,6 @@ _OTHERS: Final = {
     ".html": "write it as .yaml or .json; `vani report PROFILE -o run.html` makes a page of it",
 }
 """The alternative to suggest for each suffix that a profile cannot have."""
-
-
-class ProfileSettings(Decoding):
-    """Scope of a profile, and facts that the traces lack."""
-
-    job: Annotated[Path | Any, Option(metavar="FILE")] = Field(
-        default=None, description="job.yaml that `vani collect` wrote inside the job."
-    )
-    system: Machine = None
-    phase_gap: Annotated[float, Field(gt=0, lt=1e9)] | None = Field(
-        default=None, description="Pause in seconds that separates I/O phases; by default determined from the data."
-    )
-    files: FileCount = Field(
-        default=100, description="Number of files to list, most I/O time first."
-    )
-    quick: bool = Field(
-        default=False,
-        description="Count calls without reading time stamps: takes seconds for any trace; the profile has no times.",
-    )
-    together: bool = Field(
-        default=False, description="Treat the traces as one workload even if they share no file, no job and no time."
-    )
 
 
 class _Options(ProfileSettings):

@@ -78,6 +78,28 @@ class Decoding(Settings):
     scheduler: Where = None
 
 
+class ProfileSettings(Decoding):
+    """Scope of a profile, and facts that the traces lack."""
+
+    job: Annotated[Path | Any, Option(metavar="FILE")] = Field(
+        default=None, description="job.yaml that `vani collect` wrote inside the job."
+    )
+    system: Machine = None
+    phase_gap: Annotated[float, Field(gt=0, lt=1e9)] | None = Field(
+        default=None, description="Pause in seconds that separates I/O phases; by default determined from the data."
+    )
+    files: FileCount = Field(
+        default=100, description="Number of files to list, most I/O time first."
+    )
+    quick: bool = Field(
+        default=False,
+        description="Count calls without reading time stamps: takes seconds for any trace; the profile has no times.",
+    )
+    together: bool = Field(
+        default=False, description="Treat the traces as one workload even if they share no file, no job and no time."
+    )
+
+
 def scheduler_files(scheduler: Scheduler | None) -> list[Path]:
     """The scheduler file, which must not be overwritten."""
     return [scheduler.file] if scheduler and scheduler.file else []

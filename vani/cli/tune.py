@@ -25,9 +25,16 @@ from vani.cli.options import settings_options
 from vani.cli.output_guard import check_outputs
 from vani.cli.profile import profile as profile_of_trace
 from vani.cli.sources import Machine, OptionalFile, Subject, is_trace, subject_of
-from vani.cli.tune_candidates import Program, ScriptedLayouts, candidates_of, in_order, kept_settings
-from vani.cli.tune_io import DarshanLogs, TracedRuns
 from vani.cli.tune_jobs import Submission, last_job, prepare_jobs, submit, submit_line, write_script
+from vani.cli.tune_trials import (
+    DarshanLogs,
+    Program,
+    ScriptedLayouts,
+    TracedRuns,
+    candidates_of,
+    in_order,
+    kept_settings,
+)
 from vani.collect.probe import NoAnswer, ask
 from vani.collect.scheduler import read_scheduler
 from vani.collect.tracing.launchers import mapped

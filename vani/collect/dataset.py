@@ -17,8 +17,7 @@ from vani.collect.compression import Sampled, try_codecs
 from vani.collect.distribution import draw, law_of
 from vani.collect.largest_array import array_of
 from vani.errors import InputError
-from vani.schema.dataset_facts import Distribution, FormatAttributes
-from vani.schema.formats import format_of
+from vani.schema.dataset_facts import Distribution, FormatAttributes, format_of
 from vani.schema.job import DatasetFile, DatasetSample
 from vani.units import counted
 

@@ -12,8 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vani.collect.arrays import MOST_VALUES, Array, NotInstalled, array_of_header
-from vani.schema.dataset_facts import FormatAttributes
-from vani.schema.formats import HEAD_BYTES, format_of_head
+from vani.schema.dataset_facts import HEAD_BYTES, FormatAttributes, format_of_head
 
 _MAX_OBJECTS: Final = 10_000
 _FILL: Final = ("_FillValue", "missing_value")

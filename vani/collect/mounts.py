@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from vani.collect.probe import read
-from vani.schema.job import Mount, is_below
-from vani.schema.memory_file_systems import IN_MEMORY
+from vani.schema.job import IN_MEMORY, Mount, is_below
 
 PARALLEL: Final = {
     "lustre",

@@ -20,8 +20,7 @@ from vani.collect.mounts import PARALLEL, burst_buffer_dirs, places_of_data, rea
 from vani.collect.probe import Ask, NoAnswer, ask, entries, read
 from vani.collect.scheduler import read_scheduler
 from vani.collect.transfer_test import Measurement
-from vani.schema.job import Mount, is_below
-from vani.schema.memory_file_systems import IN_MEMORY
+from vani.schema.job import IN_MEMORY, Mount, is_below
 from vani.schema.system import StripeCurve, System
 from vani.units import counted
 

@@ -1,30 +1,21 @@
-"""The language of attribute paths: keys of profile.yaml separated by dots, and selectors of list entries.
-
-    path       = aggregate "(" steps ")" | steps
-    aggregate  = "count" | "sum" | "mean" | "min" | "max"
-    steps      = key { "." key | "[" selector "]" }
-    key        = letter { letter | digit | "_" | "-" } | text | "*"
-    selector   = "*" | number | condition { "," condition }
-    condition  = key { "." key } comparison value
-    comparison = "=" | "==" | "!=" | "~" | "!~" | "<=" | "<" | ">=" | ">"
-    value      = text | number with unit | word
-    text       = '"' ... '"' (with \\" and \\\\) | "'" ... "'"
-
-`~` matches a pattern: `*` is any text, including `/`; `?` is one character; `[abc]`, `[a-z]`, `[!a]` are one of a set.
-Patterns are case-sensitive and must match the whole text. A literal `*`, `?` or `[` is written `[*]`, `[?]`, `[[]`.
-
-This module has only the grammar. `vani.gate.attribute_schema` has the keys of a profile.
-"""
+"""Paths of attributes, such as `apps[ior].io.bytes.written`: their grammar, and their meaning in profiles."""
 
 from __future__ import annotations
 
+import functools
+import inspect
 import re
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Final
+import types
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, Final, Literal, Union, get_args, get_origin
 
-from vani.errors import one_line
-from vani.gate.quantity import QUANTITY, Quantity, parse_quantity
+from pydantic.fields import FieldInfo
+
+from vani.errors import nearest, one_line
+from vani.gate.tolerance import QUANTITY, Dimension, Quantity, parse_quantity
+from vani.schema.model import Model
+from vani.schema.profile import Profile, iostats
 
 AGGREGATES: Final = ("count", "sum", "mean", "min", "max")
 COMPARISONS: Final[dict[str, Callable[[float, float], bool]]] = {
@@ -287,3 +278,332 @@ class Reader:
         if (match := self.match(_WORD)) is not None:
             return match[0]
         raise self.expected("a text in quotes" if operator in ("~", "!~") else "a text in quotes or a number")
+
+
+_DIMENSIONS: Final[dict[Any, Dimension]] = {
+    iostats.Bytes: "bytes",
+    iostats.Seconds: "seconds",
+    iostats.Share: "share",
+    iostats.Rate: "rate",
+    iostats.Count: "count",
+    int: "count",
+    float: "number",
+    str: "text",
+    bool: "flag",
+}
+# Their types do not show that these are bytes: a mean is not whole, and a stride may be negative.
+_BY_NAME: Final[dict[str, Dimension]] = {"mean_bytes": "bytes", "stride": "bytes"}
+_MAX_LEAVES: Final = 2000
+
+
+class UnknownAttributeError(ValueError):
+    """The path does not exist in a profile. The message names the nearest key."""
+
+
+@dataclass(frozen=True)
+class Leaf:
+    """A single attribute, or, for a count, the entities to count.
+
+    In `steps`, `io` is explicit, and `*` as a key occurs only in tables such as histograms.
+    """
+
+    steps: tuple[Step, ...]
+    dimension: Dimension
+    description: str
+    entities: bool = False
+    accepted: tuple[str, ...] = ()
+    """Possible values of a text, if the schema lists them."""
+    in_table: bool = False
+    """True for a key in a table of counts, which omits zeros."""
+
+    @property
+    def dotted(self) -> str:
+        """Only the keys: `files.io.ops.read`."""
+        return ".".join(step.name if isinstance(step, Key) else "*" for step in self.steps if _is_key(step))
+
+
+def resolve(attribute: Attribute) -> tuple[Attribute, tuple[Leaf, ...]]:
+    """Resolve a path to the same path with explicit `io`, and all single attributes that it covers.
+
+    Raises
+    ------
+    UnknownAttributeError
+        A key does not exist, a selector is not on a list, or the path ends in a group.
+    """
+    counted = attribute.aggregate == "count"
+    leaves_found = tuple(_walk(Profile, "", attribute.steps, (), "", entities=counted))
+    if not leaves_found:
+        raise UnknownAttributeError(f"nothing in a profile is called {attribute}")
+    if attribute.aggregate not in (None, "count"):
+        for leaf in leaves_found:
+            if leaf.dimension in ("text", "flag"):
+                raise UnknownAttributeError(
+                    f"{leaf.dotted} is {leaf.dimension}: only numbers have a {attribute.aggregate}"
+                )
+    # If the path means a single attribute, show the expanded path.
+    steps = leaves_found[0].steps if len(leaves_found) == 1 else attribute.steps
+    return Attribute(steps, attribute.aggregate), leaves_found
+
+
+@functools.cache
+def leaves(model: type[Model]) -> tuple[tuple[tuple[str, ...], Leaf], ...]:
+    """All single attributes of a model outside its lists, and its tables, with their keys.
+
+    The path of a table ends in `*`.
+    """
+    return tuple(
+        (tuple(s.name for s in leaf.steps if isinstance(s, Key)), leaf) for leaf in _below(model, ())
+    )
+
+
+def _below(model: type[Model], steps: tuple[Step, ...]) -> Iterator[Leaf]:
+    for name, (kind, about) in _fields(model).items():
+        deeper = (*steps, Key(name))
+        if _is_model(kind):
+            yield from _below(kind, deeper)
+        elif (dimension := _dimension(kind)) is not None:
+            yield Leaf(deeper, _BY_NAME.get(name, dimension), about)
+        elif _is_table(kind) and (below := _dimension(_plain(get_args(kind)[1]))) is not None:
+            yield Leaf((*deeper, AnyKey()), below, about)
+
+
+def _walk(
+    kind: Any, path: str, steps: tuple[Step, ...], done: tuple[Step, ...], about: str, *, entities: bool
+) -> Iterator[Leaf]:
+    """The attributes that `steps` lead to, starting at `path`, which has the type `kind`."""
+    if len(done) > 3 * len(steps) + 100:
+        return
+    if not steps:
+        yield _end(kind, path, done, about, entities=entities)
+        return
+    step, rest = steps[0], steps[1:]
+    if isinstance(step, (Key, AnyKey)):
+        yield from _into_keys(kind, path, step, rest, done, about, entities=entities)
+        return
+    if get_origin(kind) is not list:
+        raise UnknownAttributeError(f"{path} is not a list: leave out {step}")
+    element = _plain(get_args(kind)[0])
+    if isinstance(step, Where):
+        step = Where(tuple(_condition(element, path, condition) for condition in step.conditions))
+    yield from _walk(element, f"{path}[]", rest, (*done, step), about, entities=entities)
+
+
+def _into_keys(
+    kind: Any,
+    path: str,
+    step: Key | AnyKey,
+    rest: tuple[Step, ...],
+    done: tuple[Step, ...],
+    about: str,
+    *,
+    entities: bool,
+) -> Iterator[Leaf]:
+    if _is_model(kind):
+        fields = _fields(kind)
+        if isinstance(step, AnyKey):
+            yield from _any_of(fields, path, rest, done, entities=entities)
+            return
+        if step.name not in fields:
+            if (inner := _io_of(fields)) is not None and step.name in _fields(inner):
+                yield from _walk(kind, path, (Key("io"), step, *rest), done, about, entities=entities)
+                return
+            raise _unknown(step.name, path, [*fields, *(_fields(inner) if inner else ())])
+        below, description = fields[step.name]
+        name = f"{path}.{step.name}" if path else step.name
+        yield from _walk(below, name, rest, (*done, step), description, entities=entities)
+    elif _is_table(kind):
+        for leaf in _walk(
+            _plain(get_args(kind)[1]), f"{path}{step}", rest, (*done, step), about, entities=entities
+        ):
+            yield replace(leaf, in_table=leaf.dimension == "count")
+    elif get_origin(kind) is list:
+        raise UnknownAttributeError(
+            f"{path} is a list: name one, such as {path}[*] or {path}[0], before `{step}`"
+        )
+    else:
+        raise UnknownAttributeError(f"{path} is a single value: leave out `{step}`")
+
+
+def _any_of(
+    fields: dict[str, tuple[Any, str]],
+    path: str,
+    rest: tuple[Step, ...],
+    done: tuple[Step, ...],
+    *,
+    entities: bool,
+) -> Iterator[Leaf]:
+    """Follow all keys below which the rest of the path exists. There must be at least one."""
+    count = 0
+    why: UnknownAttributeError | None = None
+    for name, (kind, about) in fields.items():
+        if rest and _is_table(kind):
+            # A table accepts any key, so a misspelt one would match.
+            continue
+        try:
+            for leaf in _walk(
+                kind, f"{path}.{name}".lstrip("."), rest, (*done, Key(name)), about, entities=entities
+            ):
+                count += 1
+                if count > _MAX_LEAVES:
+                    raise UnknownAttributeError(f"{path}.* matches too many attributes: name fewer")
+                yield leaf
+        except UnknownAttributeError as error:
+            why = error
+    if not count:
+        raise UnknownAttributeError(
+            f"none of the keys of {path or 'a profile'} leads to {_text(rest)}"
+        ) from why
+
+
+def _text(steps: tuple[Step, ...]) -> str:
+    return "".join(map(str, steps)).removeprefix(".") or "a single value"
+
+
+def _end(kind: Any, path: str, done: tuple[Step, ...], about: str, *, entities: bool) -> Leaf:
+    dimension = _dimension(kind)
+    if dimension is not None:
+        last = done[-1] if done else None
+        if isinstance(last, Key):
+            dimension = _BY_NAME.get(last.name, dimension)
+        return Leaf(done, dimension, about, accepted=_accepted(kind))
+    if entities:
+        if get_origin(kind) is list:
+            return Leaf((*done, Each()), "count", about, entities=True)
+        if _is_model(kind) and done and not isinstance(done[-1], Key):
+            return Leaf(done, "count", about, entities=True)
+    if get_origin(kind) is list:
+        raise UnknownAttributeError(f"{path} is a list: name an attribute of its entries, or count({path})")
+    if _is_table(kind):
+        raise UnknownAttributeError(f"{path} is a table: name one of its keys, or write {path}.*")
+    known = ", ".join(_fields(kind)) if _is_model(kind) else ""
+    raise UnknownAttributeError(f"{path} is a group: name one of its attributes ({known}), or write {path}.*")
+
+
+def _condition(element: Any, path: str, condition: Condition) -> Condition:
+    """The condition with explicit `io`, checked for entries of this type."""
+    where = f"{path}[]"
+    if not _is_model(element):
+        raise UnknownAttributeError(f"the entries of {path} have no attributes: use {path}[*] or a position")
+    leaf = next(_walk(element, where, tuple(map(Key, condition.keys)), (), "", entities=False))
+    keys = tuple(step.name for step in leaf.steps if isinstance(step, Key))
+    value, operator = condition.value, condition.operator
+    name = ".".join(keys)
+    if leaf.dimension == "flag":
+        if value not in ("true", "false") or operator not in ("=", "!="):
+            raise UnknownAttributeError(f"{where}.{name} is true or false: write {name}=true")
+    elif leaf.dimension == "text":
+        if isinstance(value, Quantity):
+            value = value.text
+        if operator not in ("=", "!=", "~", "!~"):
+            raise UnknownAttributeError(f"{where}.{name} is text, which has no order: use = != ~ !~")
+        if operator in ("=", "!="):
+            refuse_never(f"{where}.{name}", leaf, value)
+    elif not isinstance(value, Quantity) or operator in ("~", "!~"):
+        raise UnknownAttributeError(f"{where}.{name} is a number: compare it with a number by = != <= < >= >")
+    elif not value.fits(leaf.dimension):
+        raise UnknownAttributeError(
+            f"{where}.{name} is {_words(leaf.dimension)}, and {value.text} is {value.meaning()}"
+        )
+    elif leaf.dimension == "share":
+        refuse_no_share(f"{where}.{name}", value)
+    return Condition(keys, operator, value)
+
+
+def _words(dimension: Dimension) -> str:
+    return Quantity(0, dimension, "").meaning()
+
+
+def refuse_never(name: str, leaf: Leaf, value: str) -> None:
+    """Refuse a text that the attribute can never be.
+
+    Raises
+    ------
+    UnknownAttributeError
+        The schema lists the values, and the text is not one of them.
+    """
+    if leaf.accepted and value not in leaf.accepted:
+        raise UnknownAttributeError(f"{name} is never {value!r}; {nearest(value, leaf.accepted)}")
+
+
+def refuse_no_share(name: str, value: Quantity) -> None:
+    """Refuse a number that a share never reaches: `<= 10` instead of `<= 10 %` would always pass.
+
+    Raises
+    ------
+    UnknownAttributeError
+        The number is not from 0 to 1.
+    """
+    if not 0 <= value.value <= 1:
+        near = f"; did you mean {value.text} %?" if value.dimension is None and 1 < value.value <= 100 else ""
+        raise UnknownAttributeError(f"{name} is a share, from 0 to 1, and never {value.text}{near}")
+
+
+def _accepted(kind: Any) -> tuple[str, ...]:
+    return tuple(map(str, get_args(kind))) if get_origin(kind) is Literal else ()
+
+
+def _unknown(name: str, path: str, known: list[str]) -> UnknownAttributeError:
+    where = f"in {path}" if path else "at the top of a profile"
+    return UnknownAttributeError(f"unknown key {name!r} {where}; {nearest(name, known)}")
+
+
+# --- types of the schema ----------------------------------------------------------------------------
+
+
+@functools.cache
+def _fields(model: type[Model]) -> dict[str, tuple[Any, str]]:
+    """Types (without null) and descriptions of a model's keys."""
+    hints: dict[str, Any] = {}
+    # typing.get_type_hints would evaluate pydantic's own class for every model, which takes longer than a check.
+    for kind in reversed(model.__mro__[: model.__mro__.index(Model)]):
+        hints |= inspect.get_annotations(kind, eval_str=True)
+    return {
+        field.alias or name: (_plain(hints[name]), field.description or "")
+        for name, field in model.model_fields.items()
+    }
+
+
+def _plain(annotation: Any) -> Any:
+    """A type without null, and without annotations other than its unit."""
+    if annotation in _DIMENSIONS:
+        return annotation
+    origin = get_origin(annotation)
+    if origin in (Union, types.UnionType):
+        kinds = [arg for arg in get_args(annotation) if arg is not types.NoneType]
+        return _plain(kinds[0]) if len(kinds) == 1 else annotation
+    if origin is Annotated:
+        base, *extras = get_args(annotation)
+        return (
+            annotation
+            if any(isinstance(extra, FieldInfo) for extra in extras) and base in (int, float)
+            else _plain(base)
+        )
+    return annotation
+
+
+def _dimension(kind: Any) -> Dimension | None:
+    if kind in _DIMENSIONS:
+        return _DIMENSIONS[kind]
+    if get_origin(kind) is Literal:
+        return "text"
+    if get_origin(kind) is Annotated:
+        return _DIMENSIONS.get(get_args(kind)[0])
+    return None
+
+
+def _is_model(kind: Any) -> bool:
+    return isinstance(kind, type) and issubclass(kind, Model)
+
+
+def _is_table(kind: Any) -> bool:
+    origin = get_origin(kind)
+    return isinstance(origin, type) and issubclass(origin, Mapping)
+
+
+def _is_key(step: Step) -> bool:
+    return isinstance(step, (Key, AnyKey))
+
+
+def _io_of(fields: dict[str, tuple[Any, str]]) -> type[Model] | None:
+    kind = fields.get("io", (None, ""))[0]
+    return kind if _is_model(kind) else None

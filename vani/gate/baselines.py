@@ -13,14 +13,25 @@ from pathlib import Path
 from typing import Any, Final
 
 from vani.errors import DocumentError, InputError
-from vani.gate.entity_names import IDENTITIES, Names
-from vani.gate.policy_checks import PolicyChecks
-from vani.gate.policy_file import BASELINE, checks_of_policy, is_there
-from vani.gate.profile_tree import Figures, Tree, path_text, read_bytes, read_figures
+from vani.gate.attribute import parse_attribute, resolve
+from vani.gate.matching import (
+    IDENTITIES,
+    Figures,
+    Names,
+    Tree,
+    find,
+    matches,
+    number,
+    path_text,
+    read_bytes,
+    read_figures,
+    trail_text,
+)
+from vani.gate.policy import BASELINE, PolicyChecks, checks_of_policy, is_there
+from vani.gate.tolerance import Dimension, allowed, shown
 from vani.schema.baseline import Baseline, BaselineRun
 from vani.schema.check import Source
-from vani.schema.document import loads
-from vani.schema.lifts import profile_2
+from vani.schema.document import loads, profile_2
 from vani.schema.saved_profile import Column
 from vani.schema.settings import PathLike
 from vani.systems import files_of_system
@@ -412,3 +423,53 @@ def files_of_gate(
     if checks.table.system is not None:
         named = checks.folder / checks.table.system
         yield from files_of_system(named if named.is_file() else checks.table.system)
+
+
+_SHOWN: Final = (
+    "workflow.processes",
+    "workflow.runtime_s",
+    "workflow.files.total",
+    "workflow.io.bytes.read",
+    "workflow.io.bytes.written",
+    "workflow.io.ops.*",
+    "workflow.io.time_s.total",
+    "apps[*].io.bytes.read",
+    "apps[*].io.bytes.written",
+    "apps[*].io.ops.*",
+    "apps[*].io.time_s.total",
+)
+
+
+def key_figures(runs: Sequence[Tree]) -> list[tuple[str, str]]:
+    """Attributes and their values as text: one value, or the median with the minimum and maximum."""
+    names = Names()
+    rows: dict[str, str] = {}
+    lone = all(len(_apps(run)) == 1 for run in runs)
+    for text in _SHOWN:
+        if lone and text.startswith("apps"):
+            continue
+        for leaf in resolve(parse_attribute(text))[1]:
+            for run in runs:
+                for match in matches(leaf, run, names, "baseline"):
+                    name = trail_text(match.trail)
+                    if name not in rows:
+                        values = [find(match.trail, run, names)[1] for run in runs]
+                        rows[name] = _spread(values, leaf.dimension)
+    files = [len(run["files"]) for run in runs if isinstance(run.get("files"), list)]
+    rows["remaining files"] = _spread(files, "count")
+    return list(rows.items())
+
+
+def _apps(run: Mapping[str, Any]) -> Sequence[Any]:
+    apps = run.get("apps")
+    return apps if isinstance(apps, list) else ()
+
+
+def _spread(values: Sequence[Any], dimension: Dimension) -> str:
+    known = [value for value in map(number, values) if value is not None]
+    if not known:
+        return "unknown"
+    if min(known) == max(known):
+        return shown(known[0], dimension)
+    middle = allowed(known, relative=0, absolute=0).center
+    return f"{shown(middle, dimension)} ({shown(min(known), dimension)} to {shown(max(known), dimension)})"

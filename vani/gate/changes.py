@@ -6,15 +6,12 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Final
 
-from vani.gate.attribute_schema import Leaf
-from vani.gate.differing import flushing_keys
-from vani.gate.entity_names import Names
-from vani.gate.matching import Match, Value, aggregated, find, matches, number, why_null
-from vani.gate.outcome import Outcome, Pending, Status, folded, judgement, stripped_target
-from vani.gate.policy_checks import ChangeCheck
-from vani.gate.profile_tree import Figures, Tree
-from vani.gate.quantity import Dimension, shown
-from vani.gate.tolerance import SEVERAL, Allowed, Tolerance, allowed, tolerance_of
+from vani.gate.attribute import Leaf
+from vani.gate.checks import Outcome, Pending, Status, folded, outcome_at
+from vani.gate.difference import flushing_keys
+from vani.gate.matching import Figures, Match, Names, Tree, Value, aggregated, find, matches, number, why_null
+from vani.gate.policy import ChangeCheck
+from vani.gate.tolerance import SEVERAL, Allowed, Dimension, Tolerance, allowed, shown, tolerance_of
 from vani.schema.check import Level
 from vani.schema.policy import Direction
 from vani.units import counted, format_number
@@ -161,37 +158,29 @@ class _Limits:
         """The outcome of a comparison of a place or, without a match, an aggregate."""
         check, center = self.check, limits.center
         is_allowed = limits.accepts(value, self.direction)
-        attribute = str(check.attribute) if match is None else match.attribute
         limit = allowed_text(self.relative, self.absolute, limits, self.direction, dimension)
         now, before = shown(value, dimension), shown(center, dimension)
         if now == before and value != center:
             now, before = shown(value, dimension, exact=True), shown(center, dimension, exact=True)
         was = f"{before} in the baseline" + (f" (median of {runs} runs)" if runs > 1 else "")
-        message = (
-            f"{attribute} is {now}{change_text(value, center)}, and was {was}; "
+        what = (
+            f"is {now}{change_text(value, center)}, and was {was}; "
             f"allowed: {limit}{_bound(limits, self.direction, dimension)}"
         )
         if not is_allowed and dimension == "seconds" and runs < SEVERAL:
-            message += f"; {cannot_judge(runs)}"
-        return Outcome(
-            judgement(
-                check.name,
-                "change",
-                "pass" if is_allowed else "fail",
-                self.level_of(value, limits, runs, dimension),
-                f"{attribute} is {now} as in the baseline" if value == center else message,
-                against=attribute if match is None else match.against,
-                attribute=attribute,
-                target=None if match is None else match.target,
-                value=value,
-                limit=limit,
-                baseline=center,
-                change=relative_change(center, value),
-                reason=check.reason,
-                todo=None if is_allowed else _ACCEPT,
-                place=check.place,
-            ),
-            stripped=None if match is None else stripped_target(match),
+            what += f"; {cannot_judge(runs)}"
+        return outcome_at(
+            check,
+            match,
+            "change",
+            "pass" if is_allowed else "fail",
+            self.level_of(value, limits, runs, dimension),
+            f"is {now} as in the baseline" if value == center else what,
+            value=value,
+            limit=limit,
+            baseline=center,
+            change=relative_change(center, value),
+            todo=None if is_allowed else _ACCEPT,
         )
 
 
@@ -244,22 +233,8 @@ def _bound(limits: Allowed, direction: Direction, dimension: Dimension) -> str:
 
 
 def _unknown(check: ChangeCheck, match: Match | None, why: str) -> Outcome:
-    attribute = str(check.attribute) if match is None else match.attribute
-    return Outcome(
-        judgement(
-            check.name,
-            "missing" if check.required else "change",
-            "fail" if check.required else "unknown",
-            check.level or tolerance_of(check.leaves[0].dotted).level,
-            f"{attribute} {why}",
-            against=attribute if match is None else match.against,
-            attribute=attribute,
-            target=None if match is None else match.target,
-            reason=check.reason,
-            todo="`vani check PROFILE --save` makes a baseline that has it, or drop `required`"
-            if check.required
-            else None,
-            place=check.place,
-        ),
-        stripped=None if match is None else stripped_target(match),
-    )
+    level = check.level or tolerance_of(check.leaves[0].dotted).level
+    if not check.required:
+        return outcome_at(check, match, "change", "unknown", level, why)
+    todo = "`vani check PROFILE --save` makes a baseline that has it, or drop `required`"
+    return outcome_at(check, match, "missing", "fail", level, why, todo=todo)

@@ -7,14 +7,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from vani.errors import InputError
-from vani.gate.outcome import Outcome, judgement
+from vani.gate.checks import Outcome, outcome
 from vani.models.io_time import io_seconds
 from vani.models.measured_gain import noise_of
 from vani.schema.check import Source
-from vani.schema.tracer_overhead import overhead_of
+from vani.schema.damage import overhead_of
 from vani.schema.tuned import Tuned, TunedRun
 from vani.units import counted, format_bytes, format_seconds, parse_bytes
 
@@ -202,29 +202,8 @@ def _hints(hints: dict[str, str], profile: Profile) -> Iterator[Outcome]:
 
 
 def _outcome(
-    name: str,
-    status: Literal["pass", "fail", "unknown"],
-    message: str,
-    *,
-    value: float | str | None = None,
-    limit: str | None = None,
-    attribute: str | None = None,
-    target: str | None = None,
-    todo: str | None = None,
+    name: str, status: Literal["pass", "fail", "unknown"], message: str, *, todo: str | None = None, **more: Any
 ) -> Outcome:
     check = f"tuned.{name}"
-    return Outcome(
-        judgement(
-            check,
-            "tuned",
-            status,
-            "error",
-            message,
-            against=check,
-            attribute=attribute,
-            target=target,
-            value=value,
-            limit=limit,
-            todo=_TODO if status == "fail" else todo,
-        )
-    )
+    todo = _TODO if status == "fail" else todo
+    return outcome(check, "tuned", status, "error", message, against=check, todo=todo, **more)

@@ -8,17 +8,19 @@ from datetime import date
 from typing import Final, Literal
 
 from vani.errors import InputError
-from vani.gate.advice import RulesAdvice, judge_advice
-from vani.gate.budgets import judge_budget
 from vani.gate.causes import causes_of, io_share
 from vani.gate.changes import judge_change
-from vani.gate.completeness import judge_completeness, judge_run_sizes
-from vani.gate.entity_names import Names, aliases_of
-from vani.gate.exceptions import apply_exceptions
-from vani.gate.matching import columns_of
-from vani.gate.outcome import Outcome
-from vani.gate.policy_checks import PolicyChecks
-from vani.gate.profile_tree import Figures, Tree
+from vani.gate.checks import (
+    Outcome,
+    RulesAdvice,
+    apply_exceptions,
+    judge_advice,
+    judge_budget,
+    judge_completeness,
+    judge_run_sizes,
+)
+from vani.gate.matching import Figures, Names, Tree, aliases_of, columns_of
+from vani.gate.policy import PolicyChecks
 from vani.gate.tuned import TunedCheck, judge_tuned
 from vani.models.verdict import verdict_of
 from vani.schema.check import Check, CheckCounts, Judgement, Level, Source

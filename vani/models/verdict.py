@@ -14,9 +14,8 @@ from typing import Final
 
 from vani.errors import one_line
 from vani.models.io_time import HARDLY, LEAST_IO_S, LEAST_RUN_S, IOTime, Slowest, costliest, io_time
-from vani.schema.damage import damage
+from vani.schema.damage import OVERHEAD_S, damage, overhead_of
 from vani.schema.profile import CallCost, IOStats, Matters, Profile, Unseen, UnseenKind, Verdict, VerdictCause
-from vani.schema.tracer_overhead import OVERHEAD_S, overhead_of
 from vani.units import format_count, format_rate, format_seconds, format_share
 
 _NEARLY_ALL: Final = 0.99

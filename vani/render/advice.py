@@ -13,7 +13,7 @@ from vani.render.wording import (
     matters,
     target,
 )
-from vani.schema.syntax.json_writer import json_text
+from vani.schema.syntax.json_text import json_text
 from vani.units import format_seconds, format_share
 
 if TYPE_CHECKING:

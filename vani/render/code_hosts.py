@@ -41,7 +41,7 @@ from vani.render.check import (
 )
 from vani.render.table import escaped, markdown_table
 from vani.render.wording import measured_gain
-from vani.schema.syntax.json_writer import json_text
+from vani.schema.syntax.json_text import json_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

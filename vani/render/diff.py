@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from vani.errors import one_line
 from vani.render.table import code, markdown_table
-from vani.schema.syntax.json_writer import json_text
+from vani.schema.syntax.json_text import json_text
 from vani.units import format_bytes, format_number, format_rate, format_seconds, format_share
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Final, Generic, TypeVar, cast
 
 from vani.errors import InputError, nearest
-from vani.schema.syntax.json_writer import json_text
+from vani.schema.syntax.json_text import json_text
 
 Written = TypeVar("Written")
 
@@ -106,7 +106,7 @@ class Formats(Generic[Written]):
 
 
 PROFILE: Final[Formats[str]] = Formats(
-    {"yaml": None, "json": "vani.schema.document_json:document_json"}, {"yaml": (".yaml", ".yml")}
+    {"yaml": None, "json": "vani.schema.document:document_json"}, {"yaml": (".yaml", ".yml")}
 )
 GRAPH: Final[Formats[str]] = Formats(
     {"dot": "vani.render.table:graph_to_dot", "json": "vani.render.table:graph_to_json"}, what="graph"

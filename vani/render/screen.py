@@ -46,8 +46,7 @@ from vani.render.wording import (
     things_to_do,
     tracer_of,
 )
-from vani.schema.damage import damage
-from vani.schema.tracer_overhead import overhead_of
+from vani.schema.damage import damage, overhead_of
 from vani.units import counted, format_bytes, format_count, format_number, format_seconds, format_share
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, get_args
 
 from vani.errors import one_line
 from vani.schema.run_table import COLUMNS, RunRow
-from vani.schema.syntax.json_writer import json_text
+from vani.schema.syntax.json_text import json_text
 from vani.site import KEYS, Setting
 from vani.units import format_bytes, format_count, format_rate, format_seconds, format_share
 

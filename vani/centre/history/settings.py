@@ -16,7 +16,7 @@ from vani.centre.history.runs.read import Period
 from vani.errors import InputError, one_line
 from vani.schema.model import Model
 from vani.schema.settings import Option, Settings
-from vani.schema.syntax.json_writer import json_text
+from vani.schema.syntax.json_text import json_text
 
 _DAY = re.compile(r"(\d{4})-(\d{2})(?:-(\d{2}))?")
 

@@ -24,7 +24,7 @@ from vani.render.formats import Formats
 from vani.schema.document import MAX_BYTES
 from vani.schema.model import Model
 from vani.schema.settings import PathLike
-from vani.schema.syntax.json_writer import json_text
+from vani.schema.syntax.json_text import json_text
 from vani.units import counted, format_bytes
 
 if TYPE_CHECKING:

@@ -36,7 +36,7 @@ from vani.cli.output import emit
 from vani.cli.output_guard import check_outputs, system_files
 from vani.errors import InputError, one_line
 from vani.render.formats import IMAGE, Formats
-from vani.schema.syntax.json_writer import json_text
+from vani.schema.syntax.json_text import json_text
 from vani.units import counted, format_seconds
 
 if TYPE_CHECKING:

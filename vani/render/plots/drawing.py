@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from vani.errors import InputError
-from vani.schema.syntax.json_writer import json_text
+from vani.schema.syntax.json_text import json_text
 
 Row = tuple[Any, ...]
 

@@ -24,7 +24,7 @@ from vani.render.report.file_tables import groups_kept
 from vani.render.report.glossary import GLOSSARY, marked
 from vani.render.report.model import Inputs, Report, prepare
 from vani.render.report.tables import LEVELS, Limits, clip
-from vani.schema.syntax.json_writer import json_text
+from vani.schema.syntax.json_text import json_text
 from vani.units import format_number, format_share
 
 MAX_BYTES: Final = 1_500_000

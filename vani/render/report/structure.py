@@ -22,7 +22,6 @@ from vani.render.report.tables import (
     words,
 )
 from vani.schema.advice import Advice, Observation
-from vani.schema.extensions import extension_rows
 from vani.schema.profile import (
     App,
     AppDependency,
@@ -32,6 +31,7 @@ from vani.schema.profile import (
     RankBalance,
     TraceEntity,
 )
+from vani.schema.profile.profile import extension_rows
 from vani.units import format_count, format_number, format_seconds, format_share
 
 _SHAPES = {

@@ -1,30 +1,136 @@
-"""Compiles the tables of a policy to checks. Validates paths, limits and names against the schema."""
+"""The policy of a project: finds and reads its file, compiles its tables to checks, and finds its saved baseline."""
 
 from __future__ import annotations
 
+import difflib
+import hashlib
+import os
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
-from vani.errors import DocumentError
-from vani.gate.attribute import COMPARISONS, Attribute, AttributeSyntaxError, Reader, parse_attribute
-from vani.gate.attribute_schema import Leaf, UnknownAttributeError, refuse_never, refuse_no_share, resolve
-from vani.gate.policy_checks import (
-    BudgetCheck,
-    ChangeCheck,
-    ExceptionCheck,
-    PolicyChecks,
-    RulesCheck,
-    built_in_changes,
+from vani.errors import DocumentError, InputError
+from vani.gate.attribute import (
+    COMPARISONS,
+    Attribute,
+    AttributeSyntaxError,
+    Leaf,
+    Reader,
+    UnknownAttributeError,
+    parse_attribute,
+    refuse_never,
+    refuse_no_share,
+    resolve,
 )
-from vani.gate.profile_tree import path_text
-from vani.gate.quantity import Dimension, Quantity, parse_quantity
+from vani.gate.matching import path_text, read_bytes
+from vani.gate.tolerance import DEFAULTS, NOISE, SLOWER, Dimension, Quantity, parse_quantity
 from vani.schema import policy as spec
-from vani.schema.check import PolicyPlace, Source
-from vani.schema.document import Syntax
-from vani.schema.policy import Policy
+from vani.schema.check import Level, PolicyPlace, Source
+from vani.schema.document import YAML, Syntax, read_tree, validate
+from vani.schema.policy import Direction, Policy
+from vani.schema.settings import PathLike
+from vani.schema.syntax.toml_reader import TOML
+
+
+@dataclass(frozen=True)
+class BudgetCheck:
+    """A `[[check.budget]]` table."""
+
+    name: str
+    attribute: Attribute
+    leaves: tuple[Leaf, ...]
+    operator: str
+    limit: int | float | str | bool
+    limit_text: str
+    level: Level
+    required: bool
+    reason: str | None
+    place: PolicyPlace
+
+
+@dataclass(frozen=True)
+class ChangeCheck:
+    """A `[[check.change]]` table, or an entry of the built-in list. None: as in the table of tolerances."""
+
+    name: str
+    attribute: Attribute
+    leaves: tuple[Leaf, ...]
+    relative: float | None = None
+    absolute: float | None = None
+    direction: Direction | None = None
+    noise: float = NOISE
+    slower: float = SLOWER
+    level: Level | None = None
+    required: bool = False
+    reason: str | None = None
+    place: PolicyPlace | None = None
+
+
+@dataclass(frozen=True)
+class RulesCheck:
+    """The `[check.rules]` table."""
+
+    table: spec.Rules
+    place: PolicyPlace
+
+
+@dataclass(frozen=True)
+class ExceptionCheck:
+    """A `[[check.except]]` table."""
+
+    table: spec.ExceptionSpec
+    attribute: Attribute | None
+    leaves: tuple[Leaf, ...]
+    place: PolicyPlace
+
+
+@dataclass(frozen=True)
+class PolicyChecks:
+    """All checks of a project."""
+
+    path: Path | None
+    """Path of the policy as given or found; None without a policy."""
+    source: Source | None
+    table: spec.CheckTable
+    advise: Mapping[str, Any] | None = None
+    budgets: tuple[BudgetCheck, ...] = ()
+    changes: tuple[ChangeCheck, ...] = ()
+    rules: RulesCheck | None = None
+    exceptions: tuple[ExceptionCheck, ...] = ()
+    folder: Path = field(default_factory=Path)
+    """Folder that paths in the policy are relative to."""
+    lines: Mapping[str, int] = field(default_factory=dict)
+    """Line numbers of some keys of `[check]`."""
+
+    def where(self, key: str) -> str:
+        """File and line of a key of `[check]` for an error; empty without a file."""
+        if self.path is None:
+            return ""
+        return f"{self.path}:{self.lines[key]}" if key in self.lines else str(self.path)
+
+    @property
+    def strip(self) -> tuple[str, ...]:
+        """Leading parts of paths that differ from run to run."""
+        return tuple(self.table.paths.strip)
+
+
+def no_policy(folder: Path = Path()) -> PolicyChecks:
+    """The checks of a project without a policy: the built-in list of changes since a baseline."""
+    return PolicyChecks(None, None, spec.CheckTable(), changes=built_in_changes(()), folder=folder)
+
+
+def built_in_changes(own: Sequence[ChangeCheck]) -> tuple[ChangeCheck, ...]:
+    """The built-in list without the attributes that the policy compares."""
+    compared = {leaf.dotted for check in own for leaf in check.leaves if check.attribute.aggregate is None}
+    checks = []
+    for text in DEFAULTS:
+        attribute, leaves = resolve(parse_attribute(text))
+        rest = tuple(leaf for leaf in leaves if leaf.dotted not in compared)
+        if rest:
+            checks.append(ChangeCheck(f"change of {attribute}", attribute, rest))
+    return tuple(checks)
 
 
 def compile_checks(document: Policy, path: Path, source: Source, text: str, syntax: Syntax) -> PolicyChecks:
@@ -241,3 +347,133 @@ def _distinct(names: Sequence[str]) -> list[str]:
 
 def _renamed(check: Any, name: str) -> Any:
     return check if check.name == name else replace(check, name=name)
+
+
+FILE_NAMES: Final = ("vani.toml", ".vani.yaml")
+BASELINE: Final = Path(".vani/baseline.yaml")
+MAX_BYTES: Final = 1 << 20
+"""Longest accepted policy: no user writes a megabyte of settings by hand."""
+
+
+def find_policy(start: Path) -> Path | None:
+    """The nearest policy, from the folder `start` upwards.
+
+    The search ends at the top of a repository (with `.git`), the home directory or the root.
+
+    Raises
+    ------
+    InputError
+        A folder has both kinds of policy file.
+    """
+    for folder in _upwards(start):
+        names = [name for name in FILE_NAMES if is_there(folder / name)]
+        if len(names) > 1:
+            raise InputError(
+                f"contains both {' and '.join(names)}",
+                where=folder,
+                todo="keep one of them, or name one with --policy",
+            )
+        if names:
+            return Path(os.path.relpath(folder / names[0], start))
+    return None
+
+
+def checks_of_policy(policy: PathLike | None, *, search: bool) -> PolicyChecks:
+    """Checks from the given policy, else with `search` from the nearest one, else the built-in list."""
+    path = Path(policy) if policy is not None else find_policy(Path()) if search else None
+    return read_policy(path) if path is not None else no_policy(project_folder(Path()) if search else Path())
+
+
+def project_folder(start: Path) -> Path:
+    """Folder of a project without a policy: the nearest one upwards with a saved baseline, or else `start`."""
+    for folder in _upwards(start):
+        if is_there(folder / BASELINE):
+            return Path(os.path.relpath(folder, start))
+    return Path()
+
+
+def is_there(path: Path) -> bool:
+    """True if there is a file of this name.
+
+    Raises
+    ------
+    InputError
+        The name belongs to something else, such as a broken link, which was probably meant to be read.
+    """
+    if path.is_file():
+        return True
+    if not os.path.lexists(path):
+        return False
+    problem = (
+        "is a directory"
+        if path.is_dir()
+        else "is a broken link"
+        if path.is_symlink()
+        else "is not a file"
+    )
+    raise InputError(problem, where=path, todo="remove it, or replace it by a file")
+
+
+def read_policy(path: Path) -> PolicyChecks:
+    """Read a policy, TOML or YAML depending on its suffix, and validate its paths and limits against the schema.
+
+    A file without `schema` and `check`, such as a vani.toml for `vani advise` alone, has the checks of `no_policy`.
+
+    Raises
+    ------
+    DocumentError
+        The policy is invalid. The message has the line.
+    """
+    text = _text(path)
+    source = Source(path=path_text(path), sha256=hashlib.sha256(text.encode()).hexdigest())
+    syntax = TOML if path.suffix == ".toml" else YAML
+    tree = syntax.parse(text, str(path))
+    if syntax is TOML and isinstance(tree, dict) and not {"schema", "check"} & tree.keys():
+        _refuse_near(tree, text, path)
+        advise = tree.get("advise") if isinstance(tree.get("advise"), dict) else None
+        return replace(no_policy(path.parent), path=path, source=source, advise=advise)
+    tree = read_tree(text, Policy, where=str(path), syntax=syntax)
+    document = validate(tree, Policy, text=text, where=str(path), syntax=syntax)
+    return compile_checks(document, path, source, text, syntax)
+
+
+def _refuse_near(tree: Mapping[str, Any], text: str, path: Path) -> None:
+    """Refuse a file with a misspelt or missing `check`, whose checks would silently be ignored."""
+    inside = {field.alias or name for name, field in spec.CheckTable.model_fields.items()}
+    for name in tree:
+        near = f"check.{name}" if name in inside else None
+        if difflib.get_close_matches(name[:100], ["check"], n=1, cutoff=0.75):
+            near = "check"
+        if near is not None:
+            where = f"{path}:{TOML.line_of(text, (name,))}"
+            raise DocumentError(
+                f"unknown key {name!r} at the top", where=where, todo=f"did you mean {near!r}?"
+            )
+
+
+def _text(path: Path) -> str:
+    if not os.path.lexists(path):
+        raise DocumentError("no such file", where=path)
+    if path.is_dir():
+        raise DocumentError("is a directory", where=path, todo="name a policy: vani.toml or .vani.yaml")
+    content = read_bytes(path, todo="name a policy", most=MAX_BYTES)
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        problem = f"is not UTF-8 text (byte 0x{content[error.start]:02x})"
+        raise DocumentError(problem, where=f"{path}:{line}", todo="save it as UTF-8") from None
+    if "\0" in text:
+        raise DocumentError("is binary, not text", where=path, todo="name a policy")
+    return text
+
+
+def _upwards(start: Path) -> list[Path]:
+    start = start.resolve()
+    home = Path(os.path.expanduser("~"))  # noqa: PTH111 - Path.home() raises if there is none
+    folders = []
+    for folder in (start, *start.parents):
+        folders.append(folder)
+        if (folder / ".git").exists() or folder == home:
+            break
+    return folders

@@ -1,29 +1,39 @@
-"""Settings from advice that `vani tune` tries, in order, and the lines for those it keeps."""
+"""Trials of `vani tune`: settings from advice in order, the I/O time of each run, and the lines for kept settings."""
 
 from __future__ import annotations
 
+import os
 import shlex
 import shutil
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal
 
 from vani.advisors.measured import trial_of
 from vani.advisors.mpiio import hint_lines
 from vani.cli.apply import run_script, undo_script
+from vani.cli.profile import profile as profile_of
 from vani.collect.layouts import layout_line, layout_problem, missing_program
+from vani.collect.tracing.darshan_logs import logs_since
 from vani.collect.tracing.launchers import mapped
-from vani.errors import InputError
+from vani.collect.tracing.line import TracedLine
+from vani.collect.tracing.run import begin_folder
+from vani.collect.tracing.trace import trace
+from vani.errors import InputError, VaniError
+from vani.models.io_time import io_seconds, io_time
 from vani.render.script import Step, render_steps
 from vani.render.wording import measured_gain
 from vani.schema.advice import Advice
-from vani.schema.tuned import Candidate, NotTried, Setting, Tuned, TunedSetting
+from vani.schema.tuned import Candidate, NotTried, RunIO, Setting, Tuned, TunedSetting
 from vani.units import counted
 
 if TYPE_CHECKING:
     from vani.advisors.measured import Trial
     from vani.schema.advice import Expected, Measured, NoRecommendation, Recommendation, TunableSetting
+    from vani.schema.profile import Profile
+
 
 TRIAL: Final = "a trial"
 """Name of a candidate that no rule recommends."""
@@ -224,3 +234,88 @@ class ScriptedLayouts:
             undo_script(self.state)
             # Anything left belongs to a folder that the program removed.
             shutil.rmtree(self.state, ignore_errors=True)
+
+
+IOTracer = Literal["recorder", "strace", "dftracer"]
+
+
+@dataclass
+class DarshanLogs:
+    """Finds the logs that Darshan wrote for a run; does not affect the run."""
+
+    environment: Mapping[str, str] = field(default_factory=lambda: os.environ)
+    _begin_s: float = 0.0
+
+    def line(
+        self, number: int, command: Sequence[str], environment: Mapping[str, str]
+    ) -> tuple[list[str], dict[str, str]]:
+        del number
+        self._begin_s = time.time()
+        return list(command), dict(environment)
+
+    def measured(self, number: int) -> tuple[float, RunIO] | str:
+        del number
+        logs = logs_since(self._begin_s, self.environment)
+        return logs if isinstance(logs, str) else _measured(logs, "darshan")
+
+
+@dataclass
+class TracedRuns:
+    """Runs each command under a tracer; the trace is removed once its profile, `run-N.json`, has been written."""
+
+    tracer: IOTracer
+    state: Path
+
+    def line(
+        self, number: int, command: Sequence[str], environment: Mapping[str, str]
+    ) -> tuple[list[str], dict[str, str]]:
+        # Remove what a killed run left behind.
+        shutil.rmtree(self._folder(number), ignore_errors=True)
+        planned = trace(command, output=self._folder(number), tracer=self.tracer, dry_run=True, environment=environment)
+        line = TracedLine(planned.tracer, planned.words, planned.variables)
+        begin_folder(planned.folder, line, command)
+        return line.words, {**environment, **line.variables}
+
+    def measured(self, number: int) -> tuple[float, RunIO] | str:
+        folder = self._folder(number)
+        done = _measured([folder], self.tracer, self.state / f"run-{number}.json")
+        shutil.rmtree(folder, ignore_errors=True)
+        return done
+
+    def _folder(self, number: int) -> Path:
+        return self.state / f"run-{number}.trace"
+
+
+def _measured(
+    traces: Sequence[Path], source: Literal["darshan", IOTracer], saved: Path | None = None
+) -> tuple[float, RunIO] | str:
+    try:
+        profile = profile_of(*traces, together=len(traces) > 1)
+        if saved is not None:
+            profile.save(saved)
+    except InputError as error:
+        return f"{error.where}: {error.what}" if error.where else error.what
+    except (VaniError, OSError) as error:
+        return f"no profile of the run ({error})"
+    return io_of(profile, source)
+
+
+def io_of(profile: Profile, source: Literal["darshan", IOTracer]) -> tuple[float, RunIO] | str:
+    """I/O time of a run (s) and its parts, from its profile; or why it is unknown."""
+    busy, seconds = profile.workflow.io.busy_s, io_seconds(profile)
+    if seconds is None or busy.total is None:
+        return profile.provenance.get("workflow.io.busy_s.total", "the profile has no times")
+    times = io_time(profile)
+    hidden = profile.verdict is None or profile.verdict.is_lower_bound
+    writes = min((busy.write or 0.0) + (busy.sync or 0.0), busy.total)
+    return seconds, RunIO(
+        source=source,
+        read_s=_rounded(busy.read),
+        write_s=None if busy.write is None else _rounded(writes),
+        metadata_s=_rounded(busy.metadata),
+        most_s=None if hidden else _rounded(max(times.calls_most_s, busy.total)),
+    )
+
+
+def _rounded(seconds: float | None) -> float | None:
+    return None if seconds is None else round(seconds, 6)
