@@ -248,6 +248,9 @@ def _by_functions(view: View) -> Iterator[Unseen]:
         chosen = _calls_of(view, names)
         if follows_children and kind in ("forked_processes", "copied_in_kernel"):
             continue
+        if kind == "asynchronous":
+            # Score-P records the bytes of POSIX aio when the operation completes.
+            chosen -= _calls_of(view, re.compile(r"(?:lio|aio)_\w+"), tool="otf2")
         if follows_children and kind == "asynchronous":
             chosen = Counter({n: c for n, c in chosen.items() if not n.startswith("io_submit") or n in undecoded})
         if not chosen:
@@ -256,11 +259,12 @@ def _by_functions(view: View) -> Iterator[Unseen]:
         yield Unseen(kind=kind, files=[], count=chosen.total(), cause=f"{what}: {listed}", see_with=see_with)
 
 
-def _calls_of(view: View, names: re.Pattern[str]) -> Counter[str]:
-    """Number of calls of each function with such a name, in all traces."""
+def _calls_of(view: View, names: re.Pattern[str], tool: str = "") -> Counter[str]:
+    """Number of calls of each function with such a name, in all traces, or in those of one tool."""
     calls: Counter[str] = Counter()
     for trace in view.measured.traces:
-        calls.update({name: count for name, count in trace.functions.items() if names.fullmatch(name)})
+        if tool in ("", trace.tool):
+            calls.update({name: count for name, count in trace.functions.items() if names.fullmatch(name)})
     return calls
 
 
@@ -358,11 +362,14 @@ def _non_blocking(view: View, interfaces: Sequence[Interface]) -> Iterator[Unsee
 
 
 def _below_libraries(view: View) -> list[Unseen]:
-    """Library calls in an archive that lacks the file-system calls below them."""
+    """Library calls in an archive that lacks the file-system calls below them, for all files or for some."""
     cause = "calls of libraries (MPI-IO, HDF5) are recorded, and none of the file system, which they make"
     see_with = "Score-P with `--io=runtime:posix` at linking, or vani trace -- PROGRAM"
-    counts = [count for name, _, count in _facts(view) if name == "file_system_calls_missing"]
-    return [Unseen(kind="module_off", files=[], count=count, cause=cause, see_with=see_with) for count in counts]
+    return [
+        Unseen(kind="module_off", files=files[:_LISTED], count=count, cause=cause, see_with=see_with)
+        for name, files, count in _facts(view)
+        if name == "file_system_calls_missing"
+    ]
 
 
 def _counts(file: Ints, count: Ints, codes: Ints) -> Ints:

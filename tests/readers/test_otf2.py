@@ -216,6 +216,30 @@ def test_mpi_io_alone_leaves_the_verdict_open(tmp_path):
     assert profile.interfaces[0].asked.written == 2 << 20
 
 
+def test_mpi_io_without_calls_below_it_is_unseen_beside_posix(tmp_path):
+    with archive(tmp_path / "run") as a:
+        location, shared, own = a.locations[0, 0], a.handle("/s/shared", "mpiio"), a.handle("/s/own")
+        operation(location, 0, 10**6, shared, "write", [1 << 20], a.region("MPI_File_write_all", paradigm="MPI"))
+        operation(location, 2 * 10**6, 10**6, own, "write", [1 << 10], a.region("write"))
+    (missing,) = vani.profile(tmp_path / "run", store=tmp_path / "store").unseen
+    assert (missing.kind, missing.files, missing.count) == ("module_off", ["/s/shared"], 1)
+
+
+def test_asynchronous_calls_whose_bytes_are_recorded_are_seen(tmp_path):
+    with archive(tmp_path / "run") as a:
+        operation(a.locations[0, 0], 0, 10**6, a.handle("/s/x"), "write", [1 << 20], a.region("aio_write"))
+    profile = vani.profile(tmp_path / "run", store=tmp_path / "store")
+    assert (profile.workflow.io.bytes.written, profile.unseen) == (1 << 20, [])
+
+
+def test_folder_of_a_killed_run_names_score_p(tmp_path):
+    (tmp_path / "scorep.cfg").write_text("SCOREP_ENABLE_TRACING=true")
+    (tmp_path / "traces").mkdir()
+    (tmp_path / "traces" / "0.evt").write_bytes(b"x")
+    with pytest.raises(UnknownFormatError, match=r"Score-P without an archive of OTF2 .*SCOREP_ENABLE_TRACING"):
+        open_trace(tmp_path)
+
+
 def test_archive_without_calls_on_files_reports_its_contents(tmp_path):
     with archive(tmp_path / "run") as a:
         main = a.region("main", "FUNCTION", "COMPILER")

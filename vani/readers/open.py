@@ -308,6 +308,9 @@ def _about_directory(path: Path) -> UnknownFormatError:
         what, todo = "is an empty folder", f"name a folder with {_RECORDER_FILES}"
     elif (foreign := _foreign([e.name for e in entries])) is not None:
         what, todo = f"contains {foreign.tool}, which Vani does not read", foreign.todo
+    elif any(e.name == "scorep.cfg" for e in entries):
+        what = "is the folder of a run under Score-P without an archive of OTF2 (traces.otf2)"
+        todo = "run it again with SCOREP_ENABLE_TRACING=true, until it ends: Score-P writes the archive at its end"
     elif within := list(_traces_in(path, _NESTED)):
         what, todo = f"is not a trace but contains {len(within)}", f"name one of them, such as {within[0]}"
     else:
