@@ -14,8 +14,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, get_args
 
-from benchmarks import memory, peers, rates
-from benchmarks.machine import machine, versions
+from benchmarks import costs, peers
+from benchmarks.data import SHARED
 from benchmarks.processes import CommandError
 from tests.traces.trace_generator import Generated, GeneratedLayout, Pattern, Workload, count, generate_trace
 from vani.atomic import write_text
@@ -24,7 +24,7 @@ from vani.readers.open import open_trace
 
 PARTS = ("rates", "memory", "peers")
 
-_SHARED = Path(__file__).resolve().parents[2] / "shared" / "traces" / "v3-large-smallio-8r"
+_LARGE = SHARED / "traces" / "v3-large-smallio-8r"
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -72,23 +72,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if options.json:
             _write(options.json, json.dumps(found, indent=1) + "\n")
         if options.memory_csv:
-            _write(options.memory_csv, memory.as_csv(found["memory"]))
-    except VaniError as error:
+            _write(options.memory_csv, costs.memory_as_csv(found["memory"]))
+    except (VaniError, CommandError, ValueError) as error:
+        # The generator raises ValueError for too few calls for this number of files and ranks.
         print(f"benchmarks: {error}", file=sys.stderr)
-        return error.exit_code
-    except CommandError as error:
-        print(f"benchmarks: {error}", file=sys.stderr)
-        return 3
-    except ValueError as error:
-        # The generator refuses too few calls for this number of files and ranks.
-        print(f"benchmarks: {error}", file=sys.stderr)
-        return 2
+        if isinstance(error, VaniError):
+            return error.exit_code
+        return 3 if isinstance(error, CommandError) else 2
     return 0
 
 
 def _measure(options: argparse.Namespace, parts: Sequence[str], folder: Path) -> dict[str, Any]:
     generated: Generated | None = None
-    trace = options.trace or (_SHARED if options.calls is None and _SHARED.is_dir() else None)
+    trace = options.trace or (_LARGE if options.calls is None and _LARGE.is_dir() else None)
     if trace is None:
         trace = folder / "generated"
         workload = Workload(
@@ -99,8 +95,8 @@ def _measure(options: argparse.Namespace, parts: Sequence[str], folder: Path) ->
     reader = open_trace(trace)
     found: dict[str, Any] = {
         "schema": "vani.benchmark/1",
-        "machine": machine(),
-        "versions": versions(),
+        "machine": costs.machine(),
+        "versions": costs.versions(),
         "trace": {
             "name": trace.resolve().name,
             "calls": int(reader.calls_per_rank().sum()),
@@ -111,12 +107,12 @@ def _measure(options: argparse.Namespace, parts: Sequence[str], folder: Path) ->
     for name in ("machine", "versions", "trace"):
         print(", ".join(f"{key} {value}" for key, value in found[name].items() if key != "generated"))
     if "rates" in parts:
-        found["rates"] = rates.rates(trace, folder, rounds=options.rounds)
-        print(f"\n{rates.as_text(found['rates'])}")
+        found["rates"] = costs.rates(trace, folder, rounds=options.rounds)
+        print(f"\n{costs.rates_as_text(found['rates'])}")
     if "memory" in parts:
-        found["memory"] = memory.memory(trace, folder, scheduler=options.scheduler)
+        found["memory"] = costs.memory(trace, folder, scheduler=options.scheduler)
         _compare(found["memory"], generated)
-        print(f"\n{memory.as_text(found['memory'])}")
+        print(f"\n{costs.memory_as_text(found['memory'])}")
     if "peers" in parts:
         found["peers"] = peers.peers(
             folder, calls=options.peer_calls, limit_s=options.peer_limit, rounds=options.rounds,

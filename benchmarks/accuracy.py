@@ -1,44 +1,43 @@
 """Compares Vani's numbers with independent sources, and writes docs/accuracy.md.
 
     python -m benchmarks.accuracy [SHARED]
+    python -m benchmarks.accuracy --promises [SHARED]
 
 SHARED contains `traces`, `traces-parquet` and `data/darshan-twins`. By default it is `shared` next to the
 repository, where the labelled runs of `benchmarks.diagnosis` are.
+
+With `--promises`, prints what recommendations promise for the shared traces, by rule and by trace, with reasons. A
+recommendation has a number with a range, a direction with the reason why there is no number, or null if it is
+unknown whether it makes the run faster. The rule on whether I/O matters (MAT001) is not a recommendation.
 """
 
 from __future__ import annotations
 
-import csv
+import argparse
 import re
 import sys
 import tempfile
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Final
 
 import vani
-from benchmarks import diagnosis, left_out, promises
+from benchmarks import diagnosis, gains
+from benchmarks.data import ROOT, SHARED, rows_of
 from tests.catalogue.__main__ import FOLDERS
 from tests.catalogue.judged import judge_traces, tally
 from tests.catalogue.labels import LABELS, read_labels
+from vani.errors import InputError
 from vani.schema.profile import Profile
 from vani.systems import load_system
 from vani.units import counted
 
-ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "accuracy.md"
 CM1 = Path("traces-parquet", "cm1-lassen")
 NOT_IN_THE_TWIN = (
-    "/tmp/",
-    "/etc/",
-    "/usr/",
-    "/opt/",
-    "/proc/",
-    "/sys/",
-    "/var/",
-    "/dev/",
-    "/home/",
-    "/root/",
-)
+    "/tmp/", "/etc/", "/usr/", "/opt/", "/proc/", "/sys/", "/var/", "/dev/", "/home/", "/root/",
+)  # fmt: skip
 
 HEAD = """# Accuracy
 
@@ -90,17 +89,6 @@ small, often too small for a pattern.
 _BRACKETS = re.compile(r" *(\([^()]*\)|\[[^]]*\])")
 
 
-@dataclass(frozen=True)
-class Row:
-    """One attribute of CM1."""
-
-    table: str
-    attribute: str
-    ours: str
-    paper: str
-    why: str = "the same"
-
-
 def number(value: int | None) -> str:
     return "?" if value is None else f"{value:,}"
 
@@ -117,8 +105,8 @@ def in_the_job(profile: Profile) -> tuple[int, int | None, int]:
 
 def twins(shared: Path, store: Path) -> list[str]:
     """The table of the runs that Darshan recorded, too."""
-    with (shared / "data" / "darshan-twins" / "comparison.csv").open(newline="") as file:
-        rows = [row for row in csv.DictReader(file) if "/" not in row["trace"]]
+    comparison = rows_of(shared / "data" / "darshan-twins" / "comparison.csv")
+    rows = [row for row in comparison if "/" not in row["trace"]]
     lines = [
         "",
         "| run | read: requested | past end | Darshan | difference | written: requested | Darshan | causes |",
@@ -152,7 +140,7 @@ def causes(explanation: str) -> str:
     return "; ".join(dict.fromkeys(named)).replace("asks for", "requests")
 
 
-def cm1_rows(p: Profile) -> list[Row]:
+def cm1_rows(p: Profile) -> list[tuple[str, ...]]:
     """CM1's column in the paper's tables next to ours."""
     io, app = p.workflow.io, p.apps[0]
     files = p.workflow.files
@@ -168,23 +156,23 @@ def cm1_rows(p: Profile) -> list[Row]:
     busy = io.busy_s
     settings = "not in a trace; from `vani collect` and `--system lassen`"
     return [
-        Row("II", "nodes, cores, GPUs, directories, job time", "null", "32, 40, 4, /p/gpfs1, 2 h", settings),
-        Row(
+        ("II", "nodes, cores, GPUs, directories, job time", "null", "32, 40, 4, /p/gpfs1, 2 h", settings),
+        (
             "I, III",
             "run time",
             f"{p.workflow.runtime_s:.1f} s",
             "664 s",
             "from the start of the first clock to the end of the last call",
         ),
-        Row("III, IV", "processes", f"{p.workflow.processes:,}", "1,280"),
-        Row(
+        ("III, IV", "processes", f"{p.workflow.processes:,}", "1,280", "the same"),
+        (
             "III",
             "files: one process / shared",
             f"{files.file_per_process} / {files.shared}",
             "737 / 37",
             "the same; /dev/null is excluded",
         ),
-        Row(
+        (
             "I, III",
             "read",
             f"{io.bytes.read:,} B ({gigabytes[0]:.1f} GB)",
@@ -192,14 +180,14 @@ def cm1_rows(p: Profile) -> list[Row]:
             "the same within rounding: 20.0 GiB requested, as every rank reads a small file through a 16 MiB buffer. "
             f"At most {io.footprint.read or 0:,} B are distinct",
         ),
-        Row(
+        (
             "I, III",
             "written",
             f"{io.bytes.written:,} B ({gigabytes[1]:.2f} GB)",
             "1 GB",
             "the same within rounding",
         ),
-        Row(
+        (
             "III, X",
             "operations, data / metadata, by number",
             f"{io.ops_share.data:.0%} / {io.ops_share.metadata:.0%}",
@@ -207,7 +195,7 @@ def cm1_rows(p: Profile) -> list[Row]:
             f"{io.ops.read + io.ops.write:,} reads and writes, {io.ops.metadata:,} other calls on data-set files. The "
             "paper's text has 87.5 %",
         ),
-        Row(
+        (
             "text",
             "share of I/O time in metadata",
             f"{io.time_share.metadata:.1%}",
@@ -215,7 +203,7 @@ def cm1_rows(p: Profile) -> list[Row]:
             "of the sum over processes; of the time in which any process is busy it is "
             f"{busy.metadata / busy.total:.0%}. The paper does not define its denominator",
         ),
-        Row(
+        (
             "I",
             "I/O share of the run",
             f"{io.time_s.total / app.processes / app.runtime_s:.3%} mean of processes, "
@@ -225,22 +213,22 @@ def cm1_rows(p: Profile) -> list[Row]:
             f"11 % of 664 s are the 73 s of table X. Ours: {io.time_s.total:.1f} s over all 1,280 processes, "
             f"{balance.slowest_io_time_s:.2f} s in the slowest",
         ),
-        Row("X", "I/O time", f"{io.time_s.total:.1f} s summed, {busy.total:.2f} s union", "73 s", "as above"),
-        Row(
+        ("X", "I/O time", f"{io.time_s.total:.1f} s summed, {busy.total:.2f} s union", "73 s", "as above"),
+        (
             "text",
             "who writes",
             f"rank {balance.busiest_rank} alone ({balance.writing_processes} process)",
-            "rank 0 alone",
+            "rank 0 alone", "the same",
         ),
-        Row("IV", "interface", app.interface or "null", "POSIX"),
-        Row(
+        ("IV", "interface", app.interface or "null", "POSIX", "the same"),
+        (
             "V",
             "first phase: read",
             f"{sum(f.io.bytes.read or 0 for f in reads):,} B in {counted(len(reads), 'phase')}",
             "20 GB",
             f"no pause of all processes is longer than the gap of {app.phase_gap_s:.2f} s",
         ),
-        Row(
+        (
             "V",
             "first phase: length",
             " and ".join(f"{f.runtime_s:.3f} s" for f in reads),
@@ -248,15 +236,15 @@ def cm1_rows(p: Profile) -> list[Row]:
             "the phase includes the first output, and one rank's clock is 2 s early. The reads keep at least one "
             f"process busy for {busy.read:.3f} s",
         ),
-        Row("V", "frequency", f"{reads[-1].frequency.ops_per_process:.2f} operations per process", "1 op"),
-        Row(
+        ("V", "frequency", f"{reads[-1].frequency.ops_per_process:.2f} operations per process", "1 op", "the same"),
+        (
             "text",
             "read rate",
             "null" if io.bandwidth.read is None else f"{io.bandwidth.read / 1e9:,.0f} GB/s",
             "64 GB/s",
             "requests over the time of reading exceed the rate of memory. 20 GB in 0.3 s are 64 GB/s",
         ),
-        Row(
+        (
             "text",
             "write rate",
             f"{(io.bandwidth.write or 0) / 1e9:.2f} GB/s",
@@ -264,58 +252,58 @@ def cm1_rows(p: Profile) -> list[Row]:
             f"ours divides by the time in write calls ({io.time_s.write:.2f} s); the paper's must include more, such "
             "as open and close",
         ),
-        Row(
+        (
             "VI",
             "granularity, data and small",
             f"{p.interfaces[0].granularity.data:,} B, {p.interfaces[0].granularity.metadata:,} B",
             "4 KB - 16 MB",
             "writes by size: 375 below 1 KiB, 22 of 1-4 KiB, 1,092 of 4-16 KiB, 722 of 16-64 KiB, 55 of 16 MiB",
         ),
-        Row(
+        (
             "VI",
             "access pattern",
             p.interfaces[0].access_pattern or "null",
             "Seq",
             "consecutive is the strict form of it",
         ),
-        Row("VI", "data representation", "null", "3D", "needs a library that describes its data"),
-        Row(
+        ("VI", "data representation", "null", "3D", "needs a library that describes its data"),
+        (
             "VI",
             "data distribution",
             "null" if p.dataset.distribution is None else f"{p.dataset.distribution.name}",
             "normal",
             "a trace has no values; `vani collect --dataset` samples them",
         ),
-        Row(
+        (
             "VII",
             "middleware: granularity, access pattern",
             "null, null" if p.middleware.granularity is None else f"{p.middleware.granularity.data:,} B",
             "4 KB - 16 MB, Seq",
             "no library above POSIX is in use; the paper repeats table VI",
         ),
-        Row(
+        (
             "X",
             "format",
             ", ".join(f"{k}: {n}" for k, n in p.dataset.format.items()),
             "bin",
             "two inputs have names of text files",
         ),
-        Row(
+        (
             "X",
             "size of the data set",
             f"{p.dataset.size or 0:,} B in {p.dataset.size_distribution.known} files",
             "20.32 GB",
             "the paper's is the total read; ours the extent of files, without two inputs of unknown size",
         ),
-        Row("X", "files", f"{p.dataset.files}", "774"),
-        Row(
+        ("X", "files", f"{p.dataset.files}", "774", "the same"),
+        (
             "XI",
             "largest file",
             f"{(largest.size or 0):,} B",
             "0.1 GB (text: 80 MB)",
             "the same within rounding",
         ),
-        Row(
+        (
             "XI",
             "its time",
             f"{largest.io.time_s.total:.2f} s summed, {largest.io.busy_s.total:.2f} s union",
@@ -323,7 +311,7 @@ def cm1_rows(p: Profile) -> list[Row]:
             "the paper does not name the file; the file with most time has "
             f"{p.files[0].io.time_s.total:.1f} s summed over its 32 processes, nearly all in open",
         ),
-        Row(
+        (
             "XI",
             "format attributes",
             "null" if largest.format_attributes is None else f"{largest.format_attributes}",
@@ -341,7 +329,7 @@ def cm1(shared: Path, store: Path) -> list[str]:
         "| table | attribute | Vani | paper | why they differ |",
         "| --- | --- | --- | --- | --- |",
     ]
-    return lines + [f"| {r.table} | {r.attribute} | {r.ours} | {r.paper} | {r.why} |" for r in rows]
+    return lines + [f"| {' | '.join(row)} |" for row in rows]
 
 
 def labelled_traces(shared: Path, store: Path) -> list[str]:
@@ -366,16 +354,74 @@ def page(shared: Path) -> str:
     with tempfile.TemporaryDirectory() as store:
         lines = [HEAD.rstrip(), *twins(shared, Path(store)), NOTES.rstrip(), *cm1(shared, Path(store))]
         lines += [RULES_HEAD, *labelled_traces(shared, Path(store))]
-        lines += [*promises.section(shared, Path(store)), *left_out.section()]
+        lines += [*promises_by_rule(shared, Path(store)), *gains.section()]
     return "\n".join([*lines, *diagnosis.section()]).rstrip() + "\n"
 
 
 def main() -> None:
-    shared = Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT.parent / "shared"
-    if not shared.is_dir():
-        sys.exit(f"{shared}: no such folder; name the one with traces and data/darshan-twins")
-    PAGE.write_text(page(shared), encoding="utf-8")
+    """Write the page, or print what recommendations promise."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.accuracy", description=__doc__)
+    parser.add_argument("--promises", action="store_true", help="print promised gains, and write nothing")
+    parser.add_argument("shared", nargs="?", type=Path, default=SHARED)
+    asked = parser.parse_args()
+    if not asked.shared.is_dir():
+        sys.exit(f"{asked.shared}: no such folder; name the one with traces and data/darshan-twins")
+    if asked.promises:
+        print_promises(asked.shared)
+        return
+    PAGE.write_text(page(asked.shared), encoding="utf-8")
     print(f"wrote {PAGE.relative_to(ROOT)}")
+
+STATES: Final = ("null", "direction", "number")
+MACHINES: Final = ("generic-lustre", "generic-gpfs")
+_GAINS_HEAD: Final = """
+## Gains: shared traces
+
+Gains of recommendations on the shared traces, for generic-lustre and generic-gpfs together (`python -m
+benchmarks.accuracy --promises` adds traces and reasons). A number has a range of at most a factor 10, a direction is
+faster without a number, null is unknown. Most traces last milliseconds, and the generic descriptions have no rates,
+which rules out many numbers.
+"""
+
+
+def promises(shared: Path, store: Path) -> list[dict[str, str]]:
+    """Trace, rule, state and reason for a missing number of every recommendation on every readable trace."""
+    rows = []
+    for place in sorted(place for name in FOLDERS for place in (shared / name).glob("*/")):
+        try:
+            profile = vani.profile(place, store=store)
+        except InputError:
+            continue
+        for machine in MACHINES:
+            for entry in vani.advise(profile, system=machine).recommendations:
+                if entry.rule != "MAT001":
+                    state = "number" if entry.gain else "direction" if entry.direction else "null"
+                    why = entry.direction.why_no_number if entry.direction else ""
+                    rows.append({"trace": place.name, "rule": entry.rule, "state": state, "why": why})
+    return rows
+
+
+def _table(rows: Sequence[dict[str, str]], name: str) -> list[str]:
+    """Number of recommendations by state, a line for each trace or rule."""
+    counts = Counter((row[name], row["state"]) for row in rows)
+    counts.update(("all", row["state"]) for row in rows)
+    keys = [*sorted({row[name] for row in rows}), "all"]
+    lines = [f"| {name} | {' | '.join(STATES)} |", "| --- | ---: | ---: | ---: |"]
+    return lines + [f"| {key} | {' | '.join(str(counts[key, state]) for state in STATES)} |" for key in keys]
+
+
+def promises_by_rule(shared: Path, store: Path) -> list[str]:
+    """A Markdown table by rule."""
+    return [_GAINS_HEAD, *_table(promises(shared, store), "rule")]
+
+
+def print_promises(shared: Path) -> None:
+    """Print the tables, and the reasons why numbers are missing."""
+    with tempfile.TemporaryDirectory() as store:
+        rows = promises(shared, Path(store))
+    print("\n".join([*_table(rows, "trace"), "", *_table(rows, "rule"), "", "Without a number:"]))
+    for (rule, why), count in sorted(Counter((r["rule"], r["why"]) for r in rows if r["state"] != "number").items()):
+        print(f"  {rule} {count}: {why or 'null'}")
 
 
 if __name__ == "__main__":

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, get_args
 
-from benchmarks.processes import Run, run
-from benchmarks.rates import VANI
+from benchmarks.costs import VANI
+from benchmarks.processes import CommandRun, run
 from tests.traces.trace_generator import GeneratedLayout, Workload, generate_trace
 from vani.engine.executor import available_processors
 from vani.errors import InputError
@@ -94,7 +94,7 @@ def peers(
     pythons: Sequence[Path] = (),
     inputs: Sequence[Path] = (),
 ) -> dict[str, Any]:
-    """Run Vani and all installed peers.
+    """CommandRun Vani and all installed peers.
 
     Parameters
     ----------
@@ -171,7 +171,7 @@ def _given(path: Path) -> _Input:
 
 def _runs_on(
     one: _Input, folder: Path, programs: dict[str, Path | None], limit_s: float, rounds: int
-) -> dict[str, Run]:
+) -> dict[str, CommandRun]:
     """Run Vani's commands and then every tool that reads this kind of input; the best of several rounds counts."""
     commands: dict[str, list[str | Path]] = {
         "vani convert": [*VANI, "convert", "{input}", "{folder}/store", "-q"],
@@ -185,7 +185,7 @@ def _runs_on(
         program = programs[peer.name]
         if program is not None and one.kind in peer.reads:
             commands[peer.name] = [program, *peer.arguments]
-    best: dict[str, Run] = {}
+    best: dict[str, CommandRun] = {}
     for _ in range(rounds):
         for tool, words in commands.items():
             done = _run_on_copy(words, one.path, folder / "copy", limit_s)
@@ -194,7 +194,7 @@ def _runs_on(
     return best
 
 
-def _run_on_copy(words: Sequence[str | Path], source: Path, place: Path, limit_s: float) -> Run:
+def _run_on_copy(words: Sequence[str | Path], source: Path, place: Path, limit_s: float) -> CommandRun:
     place.mkdir()
     copy = place / source.resolve().name
     try:

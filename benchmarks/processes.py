@@ -25,7 +25,7 @@ from vani.errors import one_line
 
 _INTERVAL_S = 0.02
 _PAGE = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
-_LONGEST_LINE = 200
+_MAX_LINE = 200
 
 _LAUNCH = """
 import json, os, sys, time
@@ -58,7 +58,7 @@ class CommandError(Exception):
 
 
 @dataclass(frozen=True)
-class Run:
+class CommandRun:
     """How a command went."""
 
     outcome: str
@@ -88,7 +88,7 @@ def run(
     limit_s: float = 3600.0,
     environment: Mapping[str, str] | None = None,
     folder: Path | None = None,
-) -> Run:
+) -> CommandRun:
     """Run a command to its end or to the time limit.
 
     Parameters
@@ -101,16 +101,9 @@ def run(
     with tempfile.TemporaryDirectory(prefix="vani-bench-run-") as place:
         printed = Path(place) / "printed"
         reader, writer = os.pipe()
+        task = json.dumps([str(printed), [os.fspath(word) for word in command]])
         launcher = subprocess.Popen(
-            [
-                sys.executable,
-                "-I",
-                "-S",
-                "-c",
-                _LAUNCH,
-                json.dumps([str(printed), [os.fspath(c) for c in command]]),
-                str(writer),
-            ],
+            [sys.executable, "-I", "-S", "-c", _LAUNCH, task, str(writer)],
             env={**os.environ, **(environment or {})},
             cwd=folder,
             pass_fds=[writer],
@@ -140,7 +133,7 @@ def run(
     if not late and os.WIFSIGNALED(int(status)):
         number = os.WTERMSIG(int(status))
         last = f"{signal.strsignal(number)} (signal {number})" + (f"; {last}" if last else "")
-    return Run(
+    return CommandRun(
         outcome="done" if int(status) == 0 and not late else failed,
         seconds=float(seconds),
         cpu_s=float(cpu),
@@ -152,7 +145,7 @@ def run(
     )
 
 
-def succeed(command: Sequence[str | Path], **options: object) -> Run:
+def succeed(command: Sequence[str | Path], **options: object) -> CommandRun:
     """Run a command of Vani's; raises CommandError with its last line if it does not succeed."""
     found = run(command, **options)  # type: ignore[arg-type]
     if found.outcome != "done":
@@ -189,4 +182,4 @@ def _last_line(printed: Path) -> str:
         return ""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     # Some name the machine they crashed on, which is nobody's business.
-    return one_line(lines[-1].replace(platform.node() or "\0", "HOST"))[:_LONGEST_LINE] if lines else ""
+    return one_line(lines[-1].replace(platform.node() or "\0", "HOST"))[:_MAX_LINE] if lines else ""

@@ -13,8 +13,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-from benchmarks.processes import Run, succeed
-from benchmarks.rates import VANI
+from benchmarks.costs import VANI
+from benchmarks.processes import CommandRun, succeed
 from vani.render.formats import PROFILE
 from vani.schema.document import load
 from vani.schema.profile import Profile
@@ -54,7 +54,7 @@ def long_profile(files: int) -> Profile:
     return profile.model_copy(update={"files": made, "workflow": workflow})
 
 
-def _best_times(name: str, runs: list[Run], alone: list[tuple[float, float]], megabytes: float) -> str:
+def _best_times(name: str, runs: list[CommandRun], alone: list[tuple[float, float]], megabytes: float) -> str:
     """The best of all rounds in two lines."""
     cpu_s, clock_s = min(run.cpu_s for run in runs), min(run.seconds for run in runs)
     memory = min(run.memory_bytes for run in runs) / 1e6
@@ -67,7 +67,7 @@ def _best_times(name: str, runs: list[Run], alone: list[tuple[float, float]], me
 
 
 def measured(profile: Path, page: Path, rounds: int) -> str:
-    """Run the whole command on a profile in a file, and generate the page alone."""
+    """CommandRun the whole command on a profile in a file, and generate the page alone."""
     runs, alone = [], []
     for number in range(rounds + 1):
         run = succeed([*VANI, "report", profile, "-o", page, "-q"])

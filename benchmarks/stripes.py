@@ -1,5 +1,12 @@
 """`python -m benchmarks.stripes [--leave-one-machine-out] [--nodes-unknown]`: stripe counts on measured runs.
 
+The runs are from the sweeps next to the repository:
+
+- tianhe: IOR, independent writes of one shared file by 128 processes on 8 nodes, nothing flushed; BTIO, collective
+  writes through PnetCDF by 64 processes, nodes not known (both OPRAEL). Of BTIO, points with stripes above
+  `LARGEST` are left out, since few targets contain such a file whatever its count.
+- archer, mahti, perlmutter, mi250x: `stripe-sweeps.csv`, whose README lists what cannot be trusted.
+
 LUS002 judges each run as a user's run: a profile with the fewest measured targets, which are the default, at the
 measured rate, on a machine of which only the number of targets is known. Files of one process each get the advice of
 LUS010 if one stripe is the default. Fixed rules stand next to it. With `--leave-one-machine-out`, targets per node and
@@ -10,23 +17,120 @@ from __future__ import annotations
 
 import argparse
 import functools
+import math
 import statistics
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final, Literal
 
-from benchmarks.stripe_runs import DATA, Kind, Run, runs
+import numpy as np
+
+from benchmarks.data import DATA, Row, grouped, no_measurements
 from tests.advisors.builders import file, profile, shared, system
 from vani.advisors.judge import judge
 from vani.schema.advice import ProfileRef, Recommendation, SystemRef
-from vani.units import MiB
+from vani.schema.system import System
+from vani.units import GiB, MiB
+
+LARGEST: Final = 16 * MiB
+
+Kind = Literal["collective", "independent", "file per process", "reads"]
+
+
+@dataclass(frozen=True)
+class MeasuredRun:
+    """A run, and its bandwidth in MiB/s by stripe count.
+
+    `nodes` is None if it is not stated; `targets` are those of the file system; `reads` are of shared files.
+    """
+
+    machine: str
+    name: str
+    kind: Kind
+    bytes: int
+    processes: int
+    nodes: int | None
+    targets: int
+    interface: str
+    measured: Mapping[int, float] = field(hash=False)
+
+    def rate(self, count: int) -> float:
+        """MiB/s at a count, interpolated by the logarithm of the count.
+
+        Below the smallest measured count it is proportional to the count, which is the worst case; above the
+        largest it is constant.
+        """
+        counts = sorted(self.measured)
+        rates = [self.measured[n] for n in counts]
+        inside = float(np.interp(math.log(count), [math.log(n) for n in counts], rates))
+        return inside * min(1.0, count / counts[0])
+
+    def reached(self, count: int) -> float:
+        """Share of the best measured bandwidth at a count."""
+        return self.rate(count) / max(self.measured.values())
+
+
+def runs(data: Path = DATA) -> list[MeasuredRun]:
+    """All measured runs with more than one stripe count."""
+    ior = _means(
+        data / "oprael-tianhe-ior" / "oprael_ior_runs.csv",
+        lambda row: int(float(row["file_gib"])) if (row["sweep"], row["op"]) == ("ost", "write") else None,
+        "bw_mib_s",
+    )
+    btio = _means(
+        data / "oprael-btio" / "points.csv",
+        lambda row: float(row["total_mib"]) if int(row["stripe_size_bytes"]) <= LARGEST else None,
+        "bandwidth_mib_s",
+    )
+    return [
+        *(MeasuredRun("tianhe", f"ior {gib} GiB", "independent", gib * GiB, 128, 8, 32, "mpiio", means)
+          for gib, means in ior),
+        *(MeasuredRun("tianhe", f"btio {mib:.0f} MiB", "collective", int(mib * MiB), 64, None, 32, "pnetcdf", means)
+          for mib, means in btio if len(means) > 1),
+        *_sweeps(data / "stripe-sweeps" / "stripe-sweeps.csv"),
+    ]  # fmt: skip
+
+
+def _means(
+    file: Path, key: Callable[[Row], float | None], rate: str
+) -> Iterator[tuple[float, dict[int, float]]]:
+    """Mean rates by stripe count for each key in order; a row without a key is left out."""
+    found = grouped(file, key, lambda row: (int(float(row["stripe_count"])), float(row[rate])))
+    for at, points in sorted(found.items()):
+        yield at, {count: statistics.fmean(r for n, r in points if n == count) for count in dict(points)}
+
+
+def _sweeps(file: Path) -> Iterator[MeasuredRun]:
+    sweeps = grouped(file, lambda row: (row["set"], row["machine"], row["label"], row["stripe_size"]), dict)
+    for (name, machine, label, size), same in sweeps.items():
+        first, targets = same[0], int(same[0]["targets_of_machine"])
+        counts = {
+            targets if row["stripe_count"] == "-1" else int(row["stripe_count"]): float(row["MiB_s"])
+            for row in same
+        }
+        if len(counts) > 1:
+            stripes = f", {int(size) // MiB} MiB stripes" if size else ""
+            yield MeasuredRun(
+                machine.lower(), f"{name} {label}{stripes}", _kind(first), int(first["bytes"]),
+                int(first["processes"]), int(first["nodes"]), targets, first["interface"], counts,
+            )  # fmt: skip
+
+
+def _kind(row: Mapping[str, str]) -> Kind:
+    if "per-process" in row["set"]:
+        return "file per process"
+    if row["set"].endswith("-read"):
+        return "reads"
+    return "collective" if row["collective"] == "true" else "independent"
 
 KINDS: Final[tuple[Kind, ...]] = ("collective", "independent", "file per process", "reads")
 
-Rule = Callable[[Run], int]
+Rule = Callable[[MeasuredRun], int]
 
 
-def nodes_of(run: Run) -> int:
+def nodes_of(run: MeasuredRun) -> int:
     # BTIO's number of nodes is not stated; 16 processes per node are assumed.
     return run.nodes or -(-run.processes // 16)
 
@@ -49,7 +153,7 @@ _THRESHOLDS: Final = {"collective": "collective_per_node", "independent": "per_n
 
 
 @functools.cache
-def advised(run: Run, *, knows_nodes: bool = True, chosen: tuple[int, int] | None = None) -> int:
+def advised(run: MeasuredRun, *, knows_nodes: bool = True, chosen: tuple[int, int] | None = None) -> int:
     """The advised stripe count for a run on its fewest targets, or these without advice."""
     start = min(run.measured)
     if run.kind == "file per process":
@@ -59,7 +163,7 @@ def advised(run: Run, *, knows_nodes: bool = True, chosen: tuple[int, int] | Non
 
 
 def advice(
-    run: Run,
+    run: MeasuredRun,
     start: int,
     *,
     knows_nodes: bool = True,
@@ -82,15 +186,6 @@ def advice(
     if collective:
         common |= {"writers": 1, "interface": run.interface, "transfer": 4 * MiB}
         layers = [{"layer": layer, "collective_share": 1.0} for layer in {run.interface, "mpiio"}]
-    asked = profile(
-        [shared("/lustre/out", **common, role="output")],
-        processes=run.processes,
-        nodes=nodes_of(run) if knows_nodes else None,
-        interfaces=layers,
-        runtime_s=2 * seconds,
-        slowest_s=seconds,
-        busy_s=seconds,
-    )
     machine = system(targets=run.targets, target_rate=None, stripe_count=start)
     if curve:
         points = [{"stripe_count": count, "bandwidth": run.measured[count] * MiB} for count in curve]
@@ -99,47 +194,46 @@ def advice(
         described["file_systems"][0]["stripe_curves"] = [{**kinds, "nodes": nodes_of(run), "points": points}]
         machine = type(machine).model_validate(described)
     thresholds = {} if chosen is None else {_THRESHOLDS.get(run.kind, "per_node"): chosen[0], "least": chosen[1]}
+    files = [shared("/lustre/out", **common, role="output")]
+    nodes = nodes_of(run) if knows_nodes else None
+    return _recommendation("LUS002", files, run, seconds, machine, thresholds, nodes=nodes, interfaces=layers)
+
+
+def _own_files(run: MeasuredRun) -> int:
+    """LUS010's stripe count for one file per process; 1 if it makes no recommendation."""
+    size, seconds = run.bytes // run.processes, run.bytes / MiB / run.rate(1)
+    files = [
+        file(f"/lustre/own.{i}", written=size, transfer=4 * MiB, busy_s=seconds, time_s=seconds)
+        for i in range(run.processes)
+    ]
+    machine = system(targets=run.targets, target_rate=None, stripe_count=1)
+    found = _recommendation("LUS010", files, run, seconds, machine)
+    return 1 if found is None else int(found.recommended["stripe_count"])  # type: ignore[arg-type]
+
+
+def _recommendation(
+    rule: str, files: list[Any], run: MeasuredRun, seconds: float, machine: System,
+    thresholds: dict[str, int] | None = None, **more: Any,
+) -> Recommendation | None:  # fmt: skip
+    """A rule's recommendation for a run whose processes are all in I/O for `seconds`; None if it makes none."""
+    more = {"nodes": nodes_of(run)} | more
     answer = judge(
-        asked,
+        profile(files, processes=run.processes, runtime_s=2 * seconds, slowest_s=seconds, busy_s=seconds, **more),
         machine,
         profile_ref=ProfileRef(path=None, sha256=""),
         system_ref=SystemRef(name=None, sha256=""),
-        select=["LUS002"],
-        thresholds={"LUS002": thresholds},
+        select=[rule],
+        thresholds={rule: thresholds or {}},
     )
     return next(iter(answer.recommendations), None)
 
 
-def _own_files(run: Run) -> int:
-    """LUS010's stripe count for one file per process; 1 if it makes no recommendation."""
-    size, seconds = run.bytes // run.processes, run.bytes / MiB / run.rate(1)
-    some = [
-        file(f"/lustre/own.{i}", written=size, transfer=4 * MiB, busy_s=seconds, time_s=seconds)
-        for i in range(run.processes)
-    ]
-    answer = judge(
-        profile(
-            some,
-            processes=run.processes,
-            nodes=nodes_of(run),
-            runtime_s=2 * seconds,
-            slowest_s=seconds,
-            busy_s=seconds,
-        ),
-        system(targets=run.targets, target_rate=None, stripe_count=1),
-        profile_ref=ProfileRef(path=None, sha256=""),
-        system_ref=SystemRef(name=None, sha256=""),
-        select=["LUS010"],
-    )
-    return int(next((one.recommended["stripe_count"] for one in answer.recommendations), 1))  # type: ignore[arg-type]
-
-
-def shares(rule: Rule, measured: Iterable[Run]) -> list[float]:
+def shares(rule: Rule, measured: Iterable[MeasuredRun]) -> list[float]:
     """Share of the best bandwidth that a rule achieves on each run."""
     return [run.reached(max(1, min(rule(run), run.targets))) for run in measured]
 
 
-def chosen_on(measured: Sequence[Run], *, knows_nodes: bool = True) -> tuple[int, int]:
+def chosen_on(measured: Sequence[MeasuredRun], *, knows_nodes: bool = True) -> tuple[int, int]:
     """Targets per node and the least count with the best mean over machines."""
     return max(
         CANDIDATES,
@@ -147,13 +241,13 @@ def chosen_on(measured: Sequence[Run], *, knows_nodes: bool = True) -> tuple[int
     )
 
 
-def _mean(rule: Rule, measured: Sequence[Run]) -> float:
+def _mean(rule: Rule, measured: Sequence[MeasuredRun]) -> float:
     """Mean over machines of the mean share of the best bandwidth."""
     by_machine = machines_of(measured)
     return statistics.fmean(statistics.fmean(shares(rule, own)) for own in by_machine.values())
 
 
-def machines_of(measured: Sequence[Run]) -> dict[str, list[Run]]:
+def machines_of(measured: Sequence[MeasuredRun]) -> dict[str, list[MeasuredRun]]:
     return {name: [run for run in measured if run.machine == name] for name in sorted({r.machine for r in measured})}
 
 
@@ -173,8 +267,7 @@ def scores_of(kind: Kind, *, knows_nodes: bool = True, left_out: bool = False) -
 
 def print_counts(*, knows_nodes: bool = True, left_out: bool = False) -> None:
     """Print a table for each kind of access, with a row for each machine."""
-    if not DATA.exists():
-        print(f"No measurements: {DATA.name} is not beside the repository")
+    if no_measurements():
         return
     print("Mean share of the best bandwidth / the worst run / share of runs below half of the best, in %")
     for kind in KINDS:

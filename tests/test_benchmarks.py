@@ -15,9 +15,9 @@ import pytest
 from isal import isal_zlib
 
 from benchmarks.__main__ import PARTS, main
+from benchmarks.costs import inflate_rate, run_fresh
 from benchmarks.peers import PEERS, as_text, peers
 from benchmarks.processes import CommandError, run, succeed
-from benchmarks.rates import inflate_rate, run_fresh
 from tests.traces.recorder_oracle import decode_trace
 from tests.traces.trace_generator import Generated, Workload, generate_trace
 from vani.kernels.build import state
@@ -250,7 +250,7 @@ class TestCommand:
 
     def test_a_wrong_profile_has_no_speed(self, monkeypatch, capsys):
         wrong = {"records": 1, "bytes": [0, 0], "samples": []}
-        monkeypatch.setattr("benchmarks.memory.memory", lambda *_, **__: wrong)
+        monkeypatch.setattr("benchmarks.costs.memory", lambda *_, **__: wrong)
         assert main(["--calls", "2000", "--only", "memory"]) == 3
         assert "are in the trace" in capsys.readouterr().err
 

@@ -6,34 +6,34 @@ import importlib.util
 
 import pytest
 
-from benchmarks import darshan, darshan_twins
+from benchmarks import darshan
 
 pytestmark = [
     pytest.mark.skipif(
         importlib.util.find_spec("darshan") is None, reason="PyDarshan is not installed (vani-io[darshan])"
     ),
-    pytest.mark.skipif(not darshan_twins.TWINS.is_dir(), reason="the shared logs are not here"),
+    pytest.mark.skipif(not darshan.TWINS.is_dir(), reason="the shared logs are not here"),
 ]
 SOME = ["v3-ior-ssf-posix-8r", "v3-ior-fpp-posix-8r", "v3-haccio-fpp-8r", "v3-ior-ssf-random-4k-8r"]
 
 
 @pytest.mark.parametrize("folder", ["release_logs", "dlio_logs", "stdio_no_posix", "empty_log"])
 def test_totals_and_files_agree_with_pydarshans_own_sums(folder):
-    logs = sorted((darshan_twins.DATA / "darshan-logs" / folder).rglob("*.darshan"))[:2]
+    logs = sorted((darshan.DATA / "darshan-logs" / folder).rglob("*.darshan"))[:2]
     assert logs
     assert [differ for log in logs for differ in darshan.differences(log)[1]] == []
 
 
 def test_files_of_twins_agree_with_recorder():
-    shares, _ = darshan_twins.agreement(SOME, darshan_twins.counted)
+    shares, _ = darshan.agreement(SOME, darshan.counted)
     assert {
-        name: shares[name] for name in darshan_twins.MOST if shares[name] < darshan_twins.MOST[name]
+        name: shares[name] for name in darshan.LEAST_AGREEMENT if shares[name] < darshan.LEAST_AGREEMENT[name]
     } == {}
 
 
 def test_advice_on_twins_is_kept_with_its_values():
-    for of in (darshan_twins.counted, darshan_twins.with_dxt):
-        kept = darshan_twins.advice_kept(SOME, of)
+    for of in (darshan.counted, darshan.with_dxt):
+        kept = darshan.advice_kept(SOME, of)
         assert kept.share() >= 0.75
         # Counters do not give the distance between neighbouring writers, on which LUS002's stripe size
         # depends.
@@ -43,7 +43,7 @@ def test_advice_on_twins_is_kept_with_its_values():
 @pytest.mark.slow
 def test_unknown_removals_are_omitted_without_contradiction():
     """Recorder saw mdtest remove its files, so they belong on the node. Counters do not show it."""
-    kept = darshan_twins.advice_kept(["v3-mdtest-shared-4r"], darshan_twins.counted)
+    kept = darshan.advice_kept(["v3-mdtest-shared-4r"], darshan.counted)
     assert kept.kept["FLD001"] == 1
     assert kept.left_out == 1
     assert kept.alike == kept.kept.total()

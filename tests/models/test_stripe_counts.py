@@ -7,8 +7,8 @@ import statistics
 import pytest
 
 from benchmarks.gains import of_advice, of_curves
-from benchmarks.stripe_runs import DATA, Run, runs
-from benchmarks.stripes import THUMB, advised, shares
+from benchmarks.data import DATA
+from benchmarks.stripes import THUMB, MeasuredRun, advised, runs, shares
 from vani.models.stripe_count import RANGE_EXPONENT, measured_per_node, nearest_curve, speedup
 from vani.schema.system import StripeCurve
 from vani.units import GiB
@@ -61,7 +61,7 @@ def test_bandwidth_between_measured_counts_is_a_power_of_the_count():
 
 
 def test_between_measured_counts_bandwidth_follows_the_logarithm():
-    run = Run("m", "x", "collective", GiB, 8, 2, 8, "mpiio", {2: 100.0, 8: 300.0})
+    run = MeasuredRun("m", "x", "collective", GiB, 8, 2, 8, "mpiio", {2: 100.0, 8: 300.0})
     assert run.reached(4) == pytest.approx(200 / 300)
     # Fewer than the measured ones are at worst proportional.
     assert run.reached(1) == pytest.approx(50 / 300)

@@ -1,25 +1,34 @@
-"""How fast Vani is relative to the physical limit, measured in one run: inflating the time stamps on one core.
+"""The cost of Vani's commands on this machine: speed next to the physical limit, and memory over time.
 
-Machines are noisy, so each round measures the limit and the commands in turn, and the results are the ratios of
-processor time within a round. Start-up is measured on a trace of 1,000 calls.
+The limit is inflating the time stamps on one core, measured in the same run. Machines are noisy, so each round
+measures the limit and the commands in turn, and the results are the ratios of processor time within a round.
+Start-up is measured on a trace of 1,000 calls. Memory is that of the command and its child processes every 20 ms.
+Nothing that is written identifies the machine or its user.
 """
 
 from __future__ import annotations
 
+import os
+import platform
+import re
 import shutil
 import statistics
 import sys
 import time
 import zlib
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 from isal import isal_zlib
 
-from benchmarks.processes import Run, succeed
+import vani
+from benchmarks.processes import CommandRun, succeed
 from tests.traces.trace_generator import Workload, generate_trace
+from vani.engine.executor import available_processors
 from vani.kernels.build import state
 from vani.readers.open import open_trace
+from vani.schema.profile import Profile
 
 VANI = (sys.executable, "-m", "vani")
 
@@ -90,22 +99,16 @@ def rates(trace: Path, folder: Path, *, rounds: int) -> dict[str, Any]:
     rows: list[dict[str, float | None]] = []
     note = ""
     for _ in range(rounds):
-        row: dict[str, float | None] = {}
-        for name, library in (("zlib", zlib), ("isal", isal_zlib)):
-            rate = inflated_rate(trace, library)
-            if isinstance(rate, str):
-                note, row[name] = rate, None
-            else:
-                row[name] = rate
+        limits = {name: inflated_rate(trace, library) for name, library in (("zlib", zlib), ("isal", isal_zlib))}
+        note = next((why for why in limits.values() if isinstance(why, str)), "")
+        row = {name: None if isinstance(rate, str) else rate for name, rate in limits.items()}
         for name in ("convert", "profile"):
             start, done = run_fresh(name, small, folder), run_fresh(name, trace, folder)
             row |= {name: calls / done.seconds, f"{name}_start_s": start.cpu_s}
-            for limit in ("zlib", "isal"):
+            for limit in limits:
                 rate = row[limit]
-                row[f"{name}_x_{limit}"] = None if rate is None else done.cpu_s * rate / calls
-                row[f"{name}_work_x_{limit}"] = (
-                    None if rate is None else (done.cpu_s - start.cpu_s) * rate / calls
-                )
+                for part, cpu_s in (("", done.cpu_s), ("_work", done.cpu_s - start.cpu_s)):
+                    row[f"{name}{part}_x_{limit}"] = None if rate is None else cpu_s * rate / calls
         rows.append(row)
     shutil.rmtree(small)
     values = {name: [value for row in rows if (value := row[name]) is not None] for name in rows[0]}
@@ -127,7 +130,7 @@ def inflated_rate(trace: Path, library: Any) -> float | str:
     return calls / seconds
 
 
-def run_fresh(name: str, trace: Path, folder: Path) -> Run:
+def run_fresh(name: str, trace: Path, folder: Path) -> CommandRun:
     """Run `vani convert` or `vani profile` as users do, without leftovers of earlier runs; raises CommandError."""
     store, cache = folder / f"rates-{name}", folder / "rates-cache"
     arguments = [trace, store] if name == "convert" else [trace]
@@ -138,7 +141,7 @@ def run_fresh(name: str, trace: Path, folder: Path) -> Run:
             shutil.rmtree(left, ignore_errors=True)
 
 
-def as_text(found: dict[str, Any]) -> str:
+def rates_as_text(found: dict[str, Any]) -> str:
     """A line per figure, with medians over all rounds."""
     median = found["median"]
     lines = [f"Rates, median of {len(found['rounds'])} rounds; kernels: {found['kernels']}"]
@@ -146,14 +149,94 @@ def as_text(found: dict[str, Any]) -> str:
         if median[name] is not None:
             lines.append(f"  inflate with {library}: {median[name] / 1e6:,.1f} million calls/s of one core")
     for name in ("convert", "profile"):
-        beside = ""
+        line = f"  vani {name}: {median[name] / 1e6:,.2f} million calls/s by the clock"
         if median[f"{name}_x_isal"] is not None:
-            beside = (
-                f", processor time {median[f'{name}_x_isal']:,.1f}x that of inflating with ISA-L, "
-                f"{median[f'{name}_work_x_isal']:,.1f}x without start-up"
-            )
-        lines.append(
-            f"  vani {name}: {median[name] / 1e6:,.2f} million calls/s by the clock{beside}; "
-            f"start-up {median[f'{name}_start_s']:.2f} s of processor time"
-        )
+            line += f", processor time {median[f'{name}_x_isal']:,.1f}x that of inflating with ISA-L"
+            line += f", {median[f'{name}_work_x_isal']:,.1f}x without start-up"
+        lines.append(f"{line}; start-up {median[f'{name}_start_s']:.2f} s of processor time")
     return "\n".join([*lines, *([f"  {found['note']}"] if "note" in found else [])])
+
+_MAX_SAMPLES = 2000
+
+
+def memory(trace: Path, folder: Path, *, scheduler: str | None = None) -> dict[str, Any]:
+    """Profile a trace with the command, without an earlier store.
+
+    Returns
+    -------
+    dict
+        `seconds`, `cpu_s`, `peak_bytes` (all processes together), `records` and `bytes` (calls, and bytes read and
+        written, according to the profile), `samples` ([seconds, bytes], at most 2,000: the maximum of each
+        interval).
+    """
+    command = [*VANI, "profile", trace, "--store", folder / "memory-store", "-o", folder / "memory.yaml", "-q"]
+    if scheduler is not None:
+        command += ["--scheduler", scheduler]
+    done = succeed(command)
+    shutil.rmtree(folder / "memory-store")
+    profile = Profile.load(folder / "memory.yaml")
+    moved = profile.workflow.io.bytes
+    stride = -(-len(done.samples) // _MAX_SAMPLES) or 1
+    stretches = [done.samples[i : i + stride] for i in range(0, len(done.samples), stride)]
+    return {
+        "seconds": done.seconds,
+        "cpu_s": done.cpu_s,
+        "peak_bytes": done.memory_bytes,
+        "scheduler": scheduler or "threads",
+        "records": sum(part.records for part in profile.traces),
+        "bytes": [moved.read, moved.written],
+        "samples": [max(stretch, key=lambda sample: sample[1]) for stretch in stretches],
+    }
+
+
+def memory_as_csv(found: dict[str, Any]) -> str:
+    """Samples as a table of seconds and bytes."""
+    return "\n".join(["seconds,bytes", *(f"{at:.3f},{size}" for at, size in found["samples"])]) + "\n"
+
+
+def memory_as_text(found: dict[str, Any]) -> str:
+    """One line."""
+    return (
+        f"Memory of vani profile, {found['scheduler']}: {found['peak_bytes'] / 2**20:,.0f} MiB at the peak, "
+        f"{found['seconds']:.2f} s by the clock, {found['cpu_s']:.2f} s of processor time"
+    )
+
+_PACKAGES = ("numpy", "pyarrow", "dask", "isal", "pydantic", "pyyaml")
+
+
+def machine() -> dict[str, Any]:
+    """Processor, cores, memory in bytes and system; null if the system does not report it."""
+    return {
+        "processor": _processor(),
+        "cores": os.cpu_count(),
+        "cores_usable": available_processors(),
+        "memory_bytes": _memory_bytes(),
+        "system": f"{platform.system()} {platform.release()}",
+        "load_1min": os.getloadavg()[0] if hasattr(os, "getloadavg") else None,
+    }
+
+
+def versions() -> dict[str, str | None]:
+    """Versions of Vani, Python and the libraries that do the work; null for those that are not installed."""
+    found: dict[str, str | None] = {"vani": vani.__version__, "python": platform.python_version()}
+    for name in _PACKAGES:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            found[name] = None
+    return found
+
+
+def _processor() -> str | None:
+    try:
+        model = re.search(r"^model name\s*:\s*(.+)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
+    except OSError:
+        model = None
+    return model[1].strip() if model else platform.processor() or None
+
+
+def _memory_bytes() -> int | None:
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, ValueError, OSError):
+        return None
