@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import argparse
 import csv
 import gzip
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar
 
@@ -49,3 +50,18 @@ def no_measurements() -> bool:
     if not DATA.exists():
         print(f"No measurements: {DATA.name} is not beside the repository")
     return not DATA.exists()
+
+
+def print_parts(
+    name: str, doc: str, parts: Mapping[str, Callable[[], None]], arguments: Sequence[str] | None = None
+) -> None:
+    """Print all tables of a benchmark, or those that the command line names."""
+    parser = argparse.ArgumentParser(prog=f"python -m benchmarks.{name}", description=doc)
+    parser.add_argument("parts", nargs="*", metavar="PART", help=f"some of {', '.join(parts)}; all by default")
+    asked = parser.parse_args(arguments).parts
+    if unknown := set(asked) - set(parts):
+        parser.error(f"no part {min(unknown)!r}; there are {', '.join(parts)}")
+    for number, part in enumerate(asked or parts):
+        if number:
+            print()
+        parts[part]()

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from benchmarks.data import print_table
 from tests.plan.linear_programs import largest_difference, random_usage
 from tests.plan.published import (
     PIECES,
@@ -41,33 +42,16 @@ def crowd(flows: int, seed: int = 1) -> Scenario:
     """A hundred jobs that start within a minute and write one file per process to eight of 3,600 targets."""
     random = np.random.default_rng(seed)
     processes = flows // 100
-    jobs = [
-        {
-            "name": f"job-{number}",
-            "nodes": max(1, processes // 8),
-            "processes": processes,
-            "start_s": float(random.uniform(0, 60)),
-            "phases": [
-                {
-                    "operation": "write",
-                    "bytes": float(random.uniform(1e9, 3e10) * processes),
-                    "layout": 8,
-                    "opens": 0,
-                }
-            ],
-        }
-        for number in range(100)
-    ]
+    jobs = []
+    for number in range(100):
+        start, size = float(random.uniform(0, 60)), float(random.uniform(1e9, 3e10) * processes)
+        phase = {"operation": "write", "bytes": size, "layout": 8, "opens": 0}
+        job = {"name": f"job-{number}", "nodes": max(1, processes // 8), "processes": processes}
+        jobs.append(job | {"start_s": start, "phases": [phase]})
     machine = {
-        "node": 12e9,
-        "io_nodes": 450,
-        "io_node": 20e9,
-        "servers": 450,
-        "server": 6e9,
-        "targets": OSTS,
-        "target": 0.8e9,
-        "metadata": 5e4,
-    }
+        "node": 12e9, "io_nodes": 450, "io_node": 20e9, "servers": 450, "server": 6e9, "targets": OSTS,
+        "target": 0.8e9, "metadata": 5e4,
+    }  # fmt: skip
     return Scenario.model_validate({"machine": machine, "workload": jobs, "placement": {"policy": "random"}})
 
 
@@ -78,7 +62,7 @@ def simulated(scenario: Scenario, tolerance: float | None) -> tuple[SimulatedRun
     return found, time.process_time() - begin
 
 
-def fitted() -> tuple[tuple[float, float, float], float, float]:
+def fitted() -> tuple[np.ndarray, float, float]:
     """Rates that fit table 6 if stages overlap, by the formula behind it: metadata, node, target.
 
     T = nodes / metadata + max(a file through its node, the fullest target). Also returns the mean error of the fit,
@@ -86,47 +70,36 @@ def fitted() -> tuple[tuple[float, float, float], float, float]:
     """
     from scipy.optimize import minimize  # noqa: PLC0415
 
-    rows = published()["table_6"]["rows"]
+    rows = np.array(published()["table_6"]["rows"], dtype=float)
     random = np.random.default_rng(0)
     fullest = {
-        nodes: np.mean(
-            [
-                np.bincount(random.random((nodes, 1008)).argpartition(4, axis=1)[:, :4].ravel()).max()
-                for _ in range(5)
-            ]
-        )
-        for nodes in {row[1] for row in rows}
-    }
+        nodes: np.mean([
+            np.bincount(random.random((int(nodes), 1008)).argpartition(4, axis=1)[:, :4].ravel()).max()
+            for _ in range(5)
+        ])
+        for nodes in set(rows[:, 1])
+    }  # fmt: skip
 
-    def errors(logs: Sequence[float], some: Sequence[Sequence[float]]) -> list[float]:
+    def errors(logs: np.ndarray, some: np.ndarray) -> np.ndarray:
         metadata, node, target = np.exp(logs)
-        found = []
-        for size, nodes, measured, _ in some:
-            seconds = nodes / metadata + max(size * 1e6 / node, fullest[nodes] * size * 1e6 / 4 / target)
-            found.append(nodes * size * 1e6 / seconds / 1e9 / measured - 1)
-        return found
+        moved, nodes, measured = some[:, 0] * 1e6, some[:, 1], some[:, 2] * 1e9
+        on_target = np.array([fullest[n] for n in nodes]) * moved / 4 / target
+        return nodes * moved / (nodes / metadata + np.maximum(moved / node, on_target)) / measured - 1
 
-    def fit(some: Sequence[Sequence[float]]) -> np.ndarray:
+    def fit(some: np.ndarray) -> np.ndarray:
         starts = ((4050, 640e6, 379e6), (8000, 400e6, 260e6), (6000, 260e6, 300e6))
+        options = {"maxiter": 4000, "xatol": 1e-6, "fatol": 1e-9}
         tried = [
             minimize(
-                lambda logs: float(np.mean(np.abs(errors(logs, some)))),
-                np.log(start),
-                method="Nelder-Mead",
-                options={"maxiter": 4000, "xatol": 1e-6, "fatol": 1e-9},
+                lambda logs: np.abs(errors(logs, some)).mean(), np.log(start), method="Nelder-Mead", options=options
             )
             for start in starts
         ]
         return min(tried, key=lambda one: one.fun).x
 
     best = fit(rows)
-    left_out = [errors(fit([*rows[:n], *rows[n + 1 :]]), [row])[0] for n, row in enumerate(rows)]
-    metadata, node, target = np.exp(best)
-    return (
-        (float(metadata), float(node), float(target)),
-        float(np.mean(np.abs(errors(best, rows)))),
-        float(np.mean(np.abs(left_out))),
-    )
+    left_out = [errors(fit(np.delete(rows, n, axis=0)), rows[n : n + 1]) for n in range(len(rows))]
+    return np.exp(best), float(np.abs(errors(best, rows)).mean()), float(np.abs(left_out).mean())
 
 
 def print_rates() -> None:
@@ -140,38 +113,34 @@ def print_rates() -> None:
 def print_points(title: str, columns: dict[str, list[Point]], other: str) -> None:
     """Measured and simulated bandwidth, a row for each point."""
     first = next(iter(columns.values()))
-    print(f"\n{title}, GB/s\n  {'':20} measured  " + "  ".join(f"{name:>18}" for name in (*columns, other)))
-    for number, point in enumerate(first):
-        cells = [
-            f"{some[number].simulated / 1e9:9.2f} ({some[number].error:+6.1%})" for some in columns.values()
-        ]
-        cells.append(f"{point.other / 1e9:9.2f} ({point.other_error:+6.1%})")
-        print(f"  {point.name:20} {point.measured / 1e9:8.2f}  " + "  ".join(f"{cell:>18}" for cell in cells))
-    means = [mean_error(some) for some in columns.values()] + [mean_error(first, other=True)]
-    print(f"  {'mean error':20} {'':8}  " + "  ".join(f"{mean:>18.1%}" for mean in means))
+    rows = [
+        (points[0].name, f"{points[0].measured / 1e9:.2f}",
+         *(f"{point.simulated / 1e9:.2f} ({point.error:+.1%})" for point in points),
+         f"{points[0].other / 1e9:.2f} ({points[0].other_error:+.1%})")
+        for points in zip(*columns.values(), strict=True)
+    ]  # fmt: skip
+    means = [*map(mean_error, columns.values()), mean_error(first, other=True)]
+    rows.append(("mean error", "", *(f"{mean:.1%}" for mean in means)))
+    print_table(f"{title}, GB/s", ("", "measured", *columns, other), rows)
 
 
 def print_ratios() -> None:
-    """Section 6.4 of Tarazu for three interpretations of its LSA."""
+    """Section 6.4 of Tarazu for three interpretations of its LSA, and for other bottlenecks."""
     testbed = load_system("tarazu-testbed")
-    print(
-        "\nTarazu, section 6.4: balanced over LSA, range and median over 30 seeds (paper: read 1.43, write 0.93)"
-    )
-    for pieces in PIECES:
-        for policy in POLICIES:
-            found = read_ratios(testbed, pieces=pieces, policy=policy)
-            cells = [
-                f"{name} {some.min():.2f} to {some.max():.2f} ({np.median(some):.2f})"
-                for name, some in (("read", found.read), ("write", found.write), ("OST Cost", found.ost_cost))
-            ]
-            print(f"  pieces {pieces:10}  LSA {policy:12}  " + "   ".join(cells))
-    for name, rates in OTHER_BOTTLENECKS.items():
-        for pieces in PIECES:
-            found = read_ratios(testbed, pieces=pieces, policy="random_start", rates=rates)
-            low, middle, high = np.quantile(found.read, [0, 0.5, 1])
-            print(
-                f"  pieces {pieces:10}  LSA random_start  read {low:.2f} to {high:.2f} ({middle:.2f})   {name}"
-            )
+    cases = [(pieces, policy, "", {}) for pieces in PIECES for policy in POLICIES]
+    cases += [
+        (pieces, "random_start", name, {"rates": rates})
+        for name, rates in OTHER_BOTTLENECKS.items()
+        for pieces in PIECES
+    ]
+    rows = []
+    for pieces, policy, name, more in cases:
+        found = read_ratios(testbed, pieces=pieces, policy=policy, **more)
+        some = (found.read,) if more else (found.read, found.write, found.ost_cost)
+        cells = [f"{one.min():.2f} to {one.max():.2f} ({np.median(one):.2f})" for one in some]
+        rows.append((pieces, policy, *cells, *[""] * (3 - len(cells)), name))
+    title = "Tarazu, section 6.4: balanced over LSA, range and median over 30 seeds (paper: read 1.43, write 0.93)"
+    print_table(title, ("pieces", "LSA", "read", "write", "OST Cost", ""), rows, left=2)
     print("  Writes: locks of many writers on a small testbed are no part of a fluid.")
 
 
@@ -194,31 +163,29 @@ def print_tolerance(*, fast: bool) -> None:
         )
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
+def print_simulations(*, fast: bool = False) -> None:
     """Print all tables."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.plan_simulate", description=__doc__)
-    parser.add_argument("--fast", action="store_true", help="leave out what takes minutes")
-    fast = parser.parse_args(arguments).fast
     print_rates()
-    titan, tianhe = load_system("titan"), load_system("tianhe-prototype")
     most = 1024 if fast else 4096
-    print_points(
-        "Tarazu, table 6 (Titan), means of 3 seeds",
-        {name: table_6(titan, stages=name, most_nodes=most) for name in STAGES},
-        "the paper's",
-    )
-    rates, mean, left_out = fitted()
+    titan, tianhe = load_system("titan"), load_system("tianhe-prototype")
+    table = {name: table_6(titan, stages=name, most_nodes=most) for name in STAGES}
+    print_points("Tarazu, table 6 (Titan), means of 3 seeds", table, "the paper's")
+    (metadata, node, target), mean, left_out = fitted()
     print(
-        f"  overlapped, fitted by formula: {rates[0]:,.0f} opens/s, node {rates[1] / 1e6:.1f} MB/s, target "
-        f"{rates[2] / 1e6:.1f} MB/s; mean error {mean:.1%}, {left_out:.1%} with each point left out of the fit"
+        f"  overlapped, fitted by formula: {metadata:,.0f} opens/s, node {node / 1e6:.1f} MB/s, target "
+        f"{target / 1e6:.1f} MB/s; mean error {mean:.1%}, {left_out:.1%} with each point left out of the fit"
     )
-    print_points(
-        "OPRAEL, stripe sweep (Tianhe prototype)",
-        {name: oprael(tianhe, stages=name) for name in STAGES},
-        "contention model",
-    )
+    sweep = {name: oprael(tianhe, stages=name) for name in STAGES}
+    print_points("OPRAEL, stripe sweep (Tianhe prototype)", sweep, "contention model")
     print_ratios()
     print_tolerance(fast=fast)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Print all tables, or those that take seconds."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.plan_simulate", description=__doc__)
+    parser.add_argument("--fast", action="store_true", help="leave out what takes minutes")
+    print_simulations(fast=parser.parse_args(arguments).fast)
 
 
 if __name__ == "__main__":

@@ -6,8 +6,8 @@ import statistics
 
 import pytest
 
-from benchmarks.gains import of_advice, of_curves
 from benchmarks.data import DATA
+from benchmarks.gains import of_advice, of_curves
 from benchmarks.stripes import THUMB, MeasuredRun, advised, runs, shares
 from vani.models.stripe_count import RANGE_EXPONENT, measured_per_node, nearest_curve, speedup
 from vani.schema.system import StripeCurve

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from benchmarks.plan_joint import best_at_once, best_of_all, carried_of, instance, main
+from benchmarks.plan_path import best_at_once, best_of_all, carried_of, instance, print_joint
 from vani.centre.plan.path_layers import network_of
 
 
@@ -19,5 +19,5 @@ def test_solver_finds_the_best_mapping_and_no_plan_exceeds_it(seed):
 
 
 def test_the_table_is_printed(capsys):
-    main(["--count", "2"])
+    print_joint(2)
     assert capsys.readouterr().out.count("mean share, best of six orders") == 2

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks.plan_replay import (
+from benchmarks.plan_forward import (
     PAPER_NUMBERS,
     PAPER_POSIX_L,
     numbers_of_first_job,
