@@ -240,6 +240,17 @@ def test_folder_of_a_killed_run_names_score_p(tmp_path):
         open_trace(tmp_path)
 
 
+def test_shared_memory_of_mpi_and_files_of_the_system_are_not_output(tmp_path):
+    with archive(tmp_path / "run") as a:
+        region = a.region("open")
+        handles = [a.handle(name) for name in ("/dev/shm/mpich_shar_tmpV61JxJ", "/etc/hosts", "/s/x")]
+        for number, handle in enumerate(handles):
+            opened(a.locations[0, 0], 10 * number, handle, region)
+        operation(a.locations[0, 0], 90, 5, handles[-1], "write", [100], region)
+    profile = vani.profile(tmp_path / "run", store=tmp_path / "store")
+    assert [file.path for file in profile.files] == ["/s/x"] and profile.unseen == []
+
+
 def test_archive_without_calls_on_files_reports_its_contents(tmp_path):
     with archive(tmp_path / "run") as a:
         main = a.region("main", "FUNCTION", "COMPILER")

@@ -301,3 +301,13 @@ def test_unrelated_directory_is_not_a_trace(tmp_path):
         probe(tmp_path)
 
 
+
+
+def test_files_of_open_mpi_are_not_data_under_recorder(tmp_path):
+    paths = ["/tmp/ompi.vm.0/pid.7/1/x.nc_cid-0-9.sm", "/s/x.nc.locktest.0", "/s/x.nc"]
+    calls = [Call(name, (path, *rest), 0, 0, 10 * i, 10 * i + 5)
+             for i, path in enumerate(paths) for name, rest in (("open", ("578", "420")), ("close", ()))]  # fmt: skip
+    write_trace(tmp_path, [calls], functions=["open", "close"], layout="3.0")
+    files = RecorderReader(tmp_path).files()
+    data = [kind == FileClass.DATASET for kind in files["class"].to_pylist()]
+    assert dict(zip(files["path"].to_pylist(), data, strict=True)) == dict.fromkeys(paths[:2], False) | {paths[2]: True}

@@ -6,6 +6,8 @@ In a trace of file-system calls, nothing marks the end of MPI_Init: transports o
 communicate, long after it. So files are classified by kind, never by time of use. A configuration file that a
 program reads before its first message therefore counts as data.
 
+Readers of traces that begin at MPI_Init know files by `classify_path` alone, the others also by `classes_of`.
+
 Names of segments and session folders come from the libraries' sources: MPICH (`mpl/src/shm`), UCX
 (`uct/sm/mm/posix`), Open MPI (`btl/sm`, `btl/vader`, `osc/rdma`, session folders of ORTE and PRRTE), PMIx (`gds/ds21`),
 PSM2 and PSM3, libfabric (`shm`, `sm2`), MVAPICH (`mv2_shmem`, `ib_shmem`), Intel MPI, Cray MPICH, NCCL, and glibc's
@@ -37,6 +39,24 @@ from vani.columns import Texts, small_table, to_arrow, to_numpy
 _SHARED_LIBRARY = re.compile(r"\.so(\.\d+)*$")
 
 
+SHM = "/dev/shm/"
+_SHARED_MEMORY = re.compile(
+    r"/dev/shm/(?:mpich_shm|psm[23]?_shm|fi_shm|fi_sm2|sm2_|open_mpi\.\d|mv2_shmem|ib_shmem|ib_pool|Intel_MPI_|impi[-_]"
+    r"|cray-shared-mem|cray-shm|nccl-|nvshmem|cuda\.shm\.|hsakmt_|pmix_|sem\.|psm_[0-9a-f]{8}$|torch_\d|loky-\d|joblib_memmapping_)"
+)
+"""Names that mean shared memory in this folder only: segments of MPI, GPU libraries, and Python's workers."""
+_INTERNAL = re.compile(
+    # Segments, which some settings move to the folder for temporary files.
+    r"/(?:mpich_shar_tmp|vader_segment\.|sm_segment\.|osc_rdma\.|ucx_shm_posix_|rocm_smi\w*$|pym-\d+-)"
+    # Folders of sessions and workers, and what is in them.
+    r"|/(?:ompi\.[\w-]+\.\d+|openmpi-sessions-[^/]+|prte\.[\w-]+(?:\.\d+)+|pmix-\d+[\w.-]*|pmix\.[\w-]+\.[^/]+"
+    r"|pmix_dstor[\w.-]*|pymp-\w{8}|torch-shm-dir-\w+)(?:/|$)|/ompi\.[\w.-]+\.\d+/(?:pid|jf)\.\d+(?:/|$)"
+    # Next to the files of MPI-IO: Open MPI's lock tests and shared pointers, and ROMIO's shared pointers.
+    r"|\.locktest\.\d+$|\.lockedfile(?:-\d+)?$|/\.[^/]+\.shfp\.\d+$|_cid-+\d+-\d+\.sm$"
+)
+"""Files of MPI, GPU drivers and workers, in any folder, since TMPDIR moves them."""
+
+
 def normal_path(path: str) -> str:
     """Normalise the different spellings that the tracer may write for one file: `a//b`, `a/./b`, `a/x/../b`.
 
@@ -55,8 +75,10 @@ def classify_path(path: str) -> FileClass:
         return FileClass.STANDARD_STREAM
     if path.startswith(("socket:", "pipe:", "anon_inode:", "/memfd:")):
         return FileClass.SOCKET_OR_PIPE
-    if path == "/dev/shm" or path.startswith("/dev/shm/"):
-        return FileClass.DATASET
+    if _INTERNAL.search(path):
+        return FileClass.SYSTEM
+    if path == "/dev/shm" or path.startswith(SHM):
+        return FileClass.SYSTEM if _SHARED_MEMORY.match(path) else FileClass.DATASET
     if path.startswith(("/proc/", "/sys/", "/dev/")) or path in ("/proc", "/sys", "/dev"):
         return FileClass.SYSTEM
     if _SHARED_LIBRARY.search(path):
@@ -156,19 +178,8 @@ def complete_relative_paths(file: NDArray[np.int32], layer: NDArray[np.int8], pa
 
 Bools = NDArray[np.bool_]
 
-SHM = "/dev/shm/"
-_SEGMENT = re.compile(
-    r"/dev/shm/(?:mpich_shar_tmp|mpich_shm|vader_segment\.|sm_segment\.|osc_rdma\.|ucx_shm_posix_|psm[23]?_shm|fi_shm|fi_sm2"
-    r"|sm2_|open_mpi\.\d|mv2_shmem|ib_shmem|ib_pool|Intel_MPI_|impi[-_]|cray-shared-mem|cray-shm|nccl-|pmix_|sem\.)"
-)
 _SEGMENT_OF_INTEL = re.compile(r"/dev/shm/shm[_-]")
 """Names too common to count as MPI's if no MPI library is loaded."""
-_SESSION = re.compile(
-    r"/(?:ompi\.[\w-]+\.\d+|openmpi-sessions-[^/]+|prte\.[\w-]+(?:\.\d+)+|pmix-\d+[\w.-]*|pmix\.[\w-]+\.[^/]+|pmix_dstor[\w.-]*)"
-    r"(?:/|$)"
-)
-_SCRATCH = re.compile(r"\.locktest\.\d+$|\.lockedfile(?:-\d+)?$|/\.[^/]+\.shfp\.\d+$")
-"""Files next to those of MPI-IO: Open MPI's lock tests and shared pointers, and ROMIO's shared pointers."""
 _SETTINGS = frozenset(
     {"mca-params.conf", "openmpi-mca-params.conf", "openmpi-mca-params.conf.local", "pmix-mca-params.conf",
      "prte-mca-params.conf", "ucx.conf"}
@@ -224,16 +235,10 @@ def classes_of(paths: Sequence[str], passing: Sequence[int], standard: Bools) ->
 
 def _is_apart(path: str, of_library: re.Pattern[str], with_mpi: bool) -> bool:
     if path.startswith(SHM):
-        return bool(_SEGMENT.match(path)) or (with_mpi and bool(_SEGMENT_OF_INTEL.match(path)))
+        return with_mpi and bool(_SEGMENT_OF_INTEL.match(path))
     if path in _FOLDERS or path.startswith(_SYSTEM):
         return not PYTHON.search(path)
-    return (
-        path.rpartition("/")[2] in _SETTINGS
-        or bool(_SESSION.search(path))
-        or bool(_SCRATCH.search(path))
-        or bool(_LOCALE.search(path))
-        or bool(of_library.match(path))
-    )
+    return path.rpartition("/")[2] in _SETTINGS or bool(_LOCALE.search(path)) or bool(of_library.match(path))
 
 
 _ON_DESCRIPTORS = frozenset(["fstat", "fstat64", "__fxstat", "__fxstat64"])
@@ -306,13 +311,17 @@ def marked(marks: Bools, codes: NDArray[np.int32]) -> Bools:
 _FILES_AT_ONCE = 1 << 16
 
 
-def file_table(paths: Sequence[str], probes: NDArray[np.bool_] | None) -> pa.Table:
+def file_table(
+    paths: Sequence[str], probes: NDArray[np.bool_] | None, classes: NDArray[np.int8] | None = None
+) -> pa.Table:
     """`vani.calls.FILES` for paths by code.
 
     Parameters
     ----------
     probes
         Shape (paths,): paths that were only probed; None if unknown.
+    classes
+        Shape (paths,): from `classes_of`, where the path alone does not determine the class; None if unknown.
     """
     some = [
         small_table([range(at, at + len(run)), run, [int(classify_path(p)) for p in run]], FILES)
@@ -320,8 +329,10 @@ def file_table(paths: Sequence[str], probes: NDArray[np.bool_] | None) -> pa.Tab
         for run in (paths[at : at + _FILES_AT_ONCE],)
     ]
     table = pa.concat_tables(some).combine_chunks()
-    if probes is None:
-        return table
-    by_path = to_numpy(table["class"].combine_chunks())
-    classes = np.where(probes & (by_path == FileClass.DATASET), FileClass.PROBE, by_path).astype(np.int8)
-    return table.set_column(table.schema.get_field_index("class"), FILES.field("class"), to_arrow(classes))
+    kinds = to_numpy(table["class"].combine_chunks())
+    if probes is not None:
+        kinds = np.where(probes & (kinds == FileClass.DATASET), FileClass.PROBE, kinds)
+    if classes is not None:
+        kinds = np.where(kinds == FileClass.DATASET, classes, kinds)
+    column = to_arrow(kinds.astype(np.int8))
+    return table.set_column(table.schema.get_field_index("class"), FILES.field("class"), column)

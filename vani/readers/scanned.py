@@ -13,10 +13,9 @@ from typing import Any, ClassVar, Generic, Self, TypeVar
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from vani.calls import FILES, FileClass
+from vani.calls import FileClass
 from vani.columns import to_arrow, to_numpy
 from vani.distinct import distinct
 from vani.errors import TraceError
@@ -104,6 +103,8 @@ class Known:
     """Number of ranks that use each file."""
     probes: NDArray[np.bool_] | None = None
     """Paths that were only probed; None if unknown."""
+    classes: NDArray[np.int8] | None = None
+    """`FileClass` by file, where its path alone does not determine the class; None if unknown."""
     problems: list[str]
 
 
@@ -124,8 +125,6 @@ class KnownLog(KnownRows):
 
     apps: list[str]
     """App of each rank; empty if the log does not show the program."""
-    classes: NDArray[np.int8]
-    """`FileClass` by file, where its path alone does not determine the class."""
     maps: list[tuple[list[str], int, int]]
     """Mappings of files into memory: how, file, number of times."""
 
@@ -192,7 +191,7 @@ class ScannedReader(Identified, ABC, Generic[K]):
         return function_table(self.known.names)
 
     def files(self) -> pa.Table:
-        return file_table(self.known.paths, self.known.probes)
+        return file_table(self.known.paths, self.known.probes, self.known.classes)
 
 
 class SpooledReader(ScannedReader[R]):
@@ -325,12 +324,6 @@ class LogReader(SpooledReader[L]):
     def digest(self) -> str:
         whole = super().digest()
         return whole if self._app is None else hashlib.sha256(f"{whole} {self._app}".encode()).hexdigest()
-
-    def files(self) -> pa.Table:
-        table = super().files()
-        by_path = pc.equal(table["class"], pa.scalar(int(FileClass.DATASET), pa.int8()))
-        classes = pc.if_else(by_path, pa.array(self.known.classes), table["class"])
-        return table.set_column(table.schema.get_field_index("class"), FILES.field("class"), classes)
 
     def mapped_files(self) -> list[tuple[str, list[str], int]]:
         """Facts about data set files that were mapped into memory."""

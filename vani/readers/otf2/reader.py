@@ -21,7 +21,7 @@ from vani.errors import TraceError
 from vani.readers.otf2 import anchor_of, files_of
 from vani.readers.otf2.archive import Archive, open_archive
 from vani.readers.otf2.calls import ROWS, Calls, Functions, Handle, does_io
-from vani.readers.paths import PathTable
+from vani.readers.paths import PathTable, classes_of
 from vani.readers.programs import app_name
 from vani.readers.scanned import KnownRows, Spool, SpooledReader
 from vani.readers.trace_reader import Limit, Piece
@@ -166,6 +166,8 @@ def _read(archive: Archive, anchor: Path) -> _Archive:
         calls=calls,
         paths=paths.paths,
         users=np.bincount(pairs & 0xFFFFFFFF, minlength=len(paths.paths)).astype(np.int64),
+        # Score-P records all calls of a process, also those of MPI's start.
+        classes=classes_of(paths.paths, [], np.zeros(len(paths.paths), np.bool_)),
         names=functions.texts,
         library_calls_alone=library_calls if all_alone else int(moving[alone].sum()),
         files_alone=[] if all_alone else [paths.paths[code] for code in alone],
