@@ -34,79 +34,6 @@ from vani.schema.syntax.yaml_text import Tree, line_of, parse, rounded, yaml_tex
 Doc = dict[str, Any]
 
 
-def advice_2(tree: Doc) -> Doc:
-    """`vani.advice/1` to `/2`: the verdict, which /1 did not have, stays null."""
-    return {**tree, "schema": "vani.advice/2"}
-
-
-def profile_2(tree: Doc) -> Doc:
-    """`vani.profile/1` to `/2`: shares of the run follow one definition.
-
-    What /1 did not measure stays absent and is null: flushing (counted as metadata then), calls by function, kinds
-    of metadata operations, time in libraries, folders. `io_time_share` was a mean over processes.
-    """
-    lifted = {**tree, "schema": "vani.profile/2"}
-    apps = [_app_2(app) for app in tree["apps"]] if isinstance(tree.get("apps"), list) else tree.get("apps")
-    if "apps" in tree:
-        lifted["apps"] = apps
-    workflow = tree.get("workflow")
-    if isinstance(workflow, dict):
-        runtime = workflow.get("runtime_s")
-        times = [_at(app, "balance", "slowest_io_time_s") for app in apps] if isinstance(apps, list) else []
-        slowest = [time for time in times if isinstance(time, int | float)]
-        lifted["workflow"] = workflow | {
-            "io_time_share": _share(_at(workflow, "io", "busy_s", "total"), runtime),
-            "io_time_share_slowest": _share(max(slowest, default=None), runtime),
-        }
-    return lifted
-
-
-def profile_3(tree: Doc) -> Doc:
-    """`vani.profile/2` to `/3`: the job's number has the name `id`.
-
-    What /2 did not find stays absent and is null: unseen activity, the verdict, name patterns, mounts, bytes that
-    calls of libraries requested.
-    """
-    lifted = {**tree, "schema": "vani.profile/3"}
-    job = tree.get("job")
-    if isinstance(job, dict) and "job_id" in job:
-        lifted["job"] = {"id" if key == "job_id" else key: value for key, value in job.items()}
-    return lifted
-
-
-def system_2(tree: Doc) -> Doc:
-    """`vani.system/1` to `/2`: curves of the forwarding layer state how they were measured.
-
-    The one curve of /1 did not: its conditions are null, and it decides nothing until they are filled in.
-    """
-    lifted = {**tree, "schema": "vani.system/2"}
-    layer = tree.get("forwarding")
-    if isinstance(layer, dict) and isinstance(layer.get("curve"), list) and "curves" not in layer:
-        points = layer["curve"]
-        rest = {key: value for key, value in layer.items() if key != "curve"}
-        lifted["forwarding"] = rest | ({"curves": [{"points": points}]} if points else {})
-    return lifted
-
-
-def _app_2(app: object) -> object:
-    if not isinstance(app, dict):
-        return app
-    return app | {"io_time_share": _share(_at(app, "io", "busy_s", "total"), app.get("runtime_s"))}
-
-
-def _at(tree: object, *path: str) -> object:
-    for key in path:
-        tree = tree.get(key) if isinstance(tree, dict) else None
-    return tree
-
-
-def _share(part: object, whole: object) -> float | None:
-    if not isinstance(part, int | float) or not isinstance(whole, int | float) or not whole > 0:
-        return None
-    # Rounded to nine digits as in written documents, so that reading and writing keeps values.
-    return float(f"{max(0.0, min(1.0, part / whole)):.9g}")
-
-
 _Path = tuple[int | str, ...]
 
 _ACCEPTED: Final = {
@@ -324,13 +251,6 @@ AnyDocument = TypeVar("AnyDocument", bound=BaseModel)
 MAX_BYTES: Final = 1 << 29
 """Longer documents are refused: a profile of 50,000 files has about 1e8 bytes, and a device has no end."""
 
-LIFTS: Final[dict[str, dict[int, Callable[[Doc], Doc]]]] = {
-    "profile": {1: profile_2, 2: profile_3},
-    "advice": {1: advice_2},
-    "system": {1: system_2},
-}
-"""Per schema: the step from version n to n + 1. A step returns a new mapping and leaves its argument be."""
-
 _NAMES: Final = ("profile", "advice", "system", "job", "policy", "check", "baseline", "diff", "tuned")
 _CORE: Final = {name: f"vani.schema.{name}" for name in _NAMES} | {"table": "vani.schema.run_table"}
 
@@ -375,7 +295,7 @@ def loads(text: str, model: type[AnyDocument], *, where: str = "document", synta
 
 
 def read_tree(text: str, model: type[BaseModel], *, where: str, syntax: Syntax = YAML) -> Doc:
-    """Parse a document and lift it to the version of `model`; only its `schema:` is checked."""
+    """Parse a document and check that its `schema:` is the one of `model`; nothing else is checked."""
     begin = f"start it with `{_begin(model, syntax)}`"
     tree = syntax.parse(text, where)
     if tree is None:
@@ -383,7 +303,8 @@ def read_tree(text: str, model: type[BaseModel], *, where: str, syntax: Syntax =
     if not isinstance(tree, dict):
         content = "a list" if isinstance(tree, list) else f"only {shown(tree)}"
         raise DocumentError(f"contains {content}, not a mapping of keys", where=where, todo=begin)
-    return _lifted(tree, model, text, where, syntax)
+    _check_schema(tree, model, text, where, syntax)
+    return tree
 
 
 def validate(tree: Doc, model: type[AnyDocument], *, text: str, where: str, syntax: Syntax = YAML) -> AnyDocument:
@@ -567,34 +488,34 @@ _TAKEN_BY = {
 """Each kind of document, and the commands that it is for."""
 
 
-def _lifted(tree: Doc, model: type[BaseModel], text: str, where: str, syntax: Syntax) -> Doc:
-    """Bring a document to the version that `model` describes, step by step."""
+_MADE_BY = {
+    "advice": "make it again with `vani advise PROFILE`",
+    "baseline": "make it again with `vani check PROFILE --save FILE`",
+    "profile": "make it again with `vani profile TRACE`",
+    "system": "make it again with `vani systems detect`, or by hand as in docs/machines.md",
+}
+"""Commands that make a document of each kind again."""
+
+
+def _check_schema(tree: Doc, model: type[BaseModel], text: str, where: str, syntax: Syntax) -> None:
+    """Raise DocumentError unless a document is of the kind and the version that `model` describes."""
     known = schema_name(model)
     kind, newest = known.removeprefix("vani.").split("/")
     if "schema" not in tree:
         raise DocumentError("has no `schema:`", where=where, todo=f"start it with `{_begin(model, syntax)}`")
     declared = tree["schema"]
+    if declared == known:
+        return
     match = _NAME.fullmatch(declared) if isinstance(declared, str) else None
     if match is None or match[1] != kind:
-        place = f"{where}:{syntax.line_of(text, ('schema',))}"
-        what = f"schema is {shown(declared)}"
+        what, todo = f"schema is {shown(declared)}", f"known here is {known}"
         if match is not None and match[1] in _TAKEN_BY:
             what += f", {_TAKEN_BY[match[1]]}"
-        raise DocumentError(what, where=place, todo=f"known here is {known}")
-    version = int(match[2])
-    if version > int(newest):
-        older = [number for number in LIFTS.get(kind, {}) if number < int(newest)]
-        versions = ", ".join(f"vani.{kind}/{number}" for number in (*older, int(newest)))
-        raise DocumentError(
-            f"schema {declared} is newer than this Vani; known: {versions}",
-            where=f"{where}:{syntax.line_of(text, ('schema',))}",
-            todo="update Vani",
-        )
-    for step in range(version, int(newest)):
-        tree = LIFTS[kind][step](tree)
-        if tree.get("schema") != f"vani.{kind}/{step + 1}":
-            raise TypeError(f"the step from vani.{kind}/{step} did not change the version")
-    return tree
+    elif int(match[2]) > int(newest):
+        what, todo = f"schema {declared} is newer than this Vani; known: {known}", "update Vani"
+    else:
+        what, todo = f"schema {declared} is an older version", _MADE_BY.get(kind, f"write it again as {known}")
+    raise DocumentError(what, where=f"{where}:{syntax.line_of(text, ('schema',))}", todo=todo)
 
 
 def _write_json_schemas(folder: Path) -> list[Path]:

@@ -218,3 +218,22 @@ def test_a_command_of_the_centre_names_its_extra():
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (2, "")
     assert re.fullmatch(r"vani: .* needs SQLAlchemy; pip install 'vani-io\[centre\]'\n", done.stderr, re.IGNORECASE)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        (("advise", "profile.yaml"), "profile.yaml:1: schema vani.profile/2 is an older version; make it again with `vani profile TRACE`"),
+        (("diff", "profile.yaml", "profile.yaml"), "profile.yaml:1: schema vani.profile/2 is an older version; make it again with `vani profile TRACE`"),
+        (("apply", "advice.yaml"), "advice.yaml:1: schema vani.advice/1 is an older version; make it again with `vani advise PROFILE`"),
+        (
+            ("systems", "show", "./system.yaml"),
+            "system.yaml:1: schema vani.system/1 is an older version; make it again with `vani systems detect`, or by hand as in docs/machines.md",
+        ),
+    ],
+)
+def test_document_of_an_older_version_is_refused_with_the_command_that_makes_it_again(run, desk, arguments, line):
+    for name, version in (("profile", 2), ("advice", 1), ("system", 1)):
+        (desk / f"{name}.yaml").write_text(f"schema: vani.{name}/{version}\n")
+    done = run(*arguments)
+    assert (done.status, done.out, done.line) == (2, "", line)

@@ -129,17 +129,3 @@ def test_profile_without_times_has_no_note_about_flushing(tmp_path):
     checks = policy(tmp_path, "[[check.change]]\nattribute = 'workflow.io.time_s.metadata'\n")
     (one,) = verdict(checks, made(), [quick], allow_empty=True).judgements
     assert one.message == "workflow.io.time_s.metadata is not known in the baseline"
-
-
-def test_older_baseline_gets_todays_share_of_the_run():
-    old = of_version_1(made())
-    was = old["workflow"]["io_time_share"]
-    # The first version saved the mean over processes.
-    document = baseline_of([(RUN, put(old, "workflow.io_time_share", 0.09))])
-    del document.figures["workflow"]["io_time_share_slowest"]
-    (run,) = runs_of(loads(dumps(document), Baseline), "x")
-    assert run["workflow"]["io_time_share"] == pytest.approx(was)
-    assert run["workflow"]["io_time_share_slowest"] == pytest.approx(made()["workflow"]["io_time_share_slowest"])
-    # A present-day one is unchanged.
-    (run,) = runs_of(loads(dumps(baseline_of([(RUN, put(made(), "workflow.io_time_share", 0.09))])), Baseline), "x")
-    assert run["workflow"]["io_time_share"] == 0.09

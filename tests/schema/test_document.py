@@ -397,29 +397,6 @@ def test_numbers_are_read_as_yaml_1_2_has_them():
     assert tree == {"a": 16, "b": 8, "c": 1000.0, "d": -0.5, "e": 7, "f": 10, "g": math.inf, "h": "7"}
 
 
-def test_old_documents_are_lifted_step_by_step(monkeypatch):
-    class Newest(Model):
-        schema_: Literal["vani.profile/3"] = Field("vani.profile/3", alias="schema")
-        notes: list[str]
-
-    def _1_to_2(doc):
-        return {**doc, "schema": "vani.profile/2", "note": doc["note"].upper()}
-
-    def _2_to_3(doc):
-        return {"schema": "vani.profile/3", "notes": [doc["note"]]}
-
-    monkeypatch.setitem(document.LIFTS, "profile", {1: _1_to_2, 2: _2_to_3})
-    assert loads(HEAD + "note: a\n", Newest).notes == ["A"]
-    assert loads("schema: vani.profile/2\nnote: a\n", Newest).notes == ["a"]
-    with pytest.raises(
-        DocumentError, match=r"known: vani\.profile/1, vani\.profile/2, vani\.profile/3; update"
-    ):
-        loads("schema: vani.profile/4\n", Newest)
-    monkeypatch.setitem(document.LIFTS, "profile", {1: lambda doc: doc, 2: _2_to_3})
-    with pytest.raises(TypeError, match="did not change the version"):
-        loads(HEAD + "note: a\n", Newest)
-
-
 def test_garbage_collector_state_is_restored():
     assert gc.isenabled()
     loads(HEAD, Paper)

@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from vani.errors import DocumentError, InputError
 from vani.gate.attribute import parse_attribute, resolve
+from vani.gate.difference import value_at
 from vani.gate.matching import (
     IDENTITIES,
     Figures,
@@ -31,7 +32,7 @@ from vani.gate.policy import BASELINE, PolicyChecks, checks_of_policy, is_there
 from vani.gate.tolerance import Dimension, allowed, shown
 from vani.schema.baseline import Baseline, BaselineRun
 from vani.schema.check import Source
-from vani.schema.document import loads, profile_2
+from vani.schema.document import YAML, loads
 from vani.schema.saved_profile import Column
 from vani.schema.settings import PathLike
 from vani.systems import files_of_system
@@ -53,6 +54,7 @@ _LEFT_OUT: Final = {
 _LEFT_OUT_OF_MANY: Final = {"metadata_kinds", "footprint", "past_end", "busy_s", "transfer_size", "bandwidth"}
 _MANY: Final = ("files", "phases")
 _IN_RUNS: Final = "in_runs"
+_CALLS: Final = ("workflow", "io", "ops")
 _GLOB: Final = "*?["
 
 
@@ -237,10 +239,16 @@ def read_runs(path: Path, columns: Collection[Column], *, todo: str = "") -> Ear
             document = loads(content.decode("utf-8-sig"), Baseline, where=where)
         except UnicodeDecodeError:
             raise DocumentError("is not UTF-8 text", where=path) from None
+        runs = tuple(runs_of(document, where))
+        if any(isinstance(ops := value_at(run, _CALLS), dict) and ops.get("sync") is None for run in runs):
+            line = YAML.line_of(content.decode("utf-8-sig"), ("figures", *_CALLS))
+            what = "is a baseline of profiles of an older version"
+            todo = "make it again with `vani check PROFILE --save FILE`"
+            raise DocumentError(what, where=f"{where}:{line}", todo=todo)
         digest = hashlib.sha256(content).hexdigest()
         return EarlierRuns(
             Source(path=where, sha256=digest),
-            tuple(runs_of(document, where)),
+            runs,
             tuple(document.runs),
             is_saved=True,
         )
@@ -338,7 +346,7 @@ def runs_of(document: Baseline, where: str) -> list[Tree]:
     everyone = tuple(range(count))
     if _checked(document.figures, "", everyone, where) > _MAX_VALUES:
         raise DocumentError("contains too many figures", where=where, todo="save it with fewer runs")
-    return [_lifted(_split(document.figures, everyone, number)) for number in everyone]
+    return [_split(document.figures, everyone, number) for number in everyone]
 
 
 def _checked(node: Any, key: str, present: tuple[int, ...], where: str) -> int:
@@ -373,16 +381,6 @@ def _present(entity: Mapping[str, Any], key: str, present: tuple[int, ...], wher
 
 def _wrong(problem: str, where: str) -> DocumentError:
     return DocumentError(problem, where=where, todo="save the baseline again with `vani check PROFILE --save`")
-
-
-def _lifted(run: Tree) -> Tree:
-    """A run with the shares of `vani.profile/2`. Its profile may have been /1, without a figure for flushing."""
-    ops: Any = run
-    for key in ("workflow", "io", "ops"):
-        ops = ops.get(key) if isinstance(ops, Mapping) else None
-    if not isinstance(ops, Mapping) or "sync" in ops:
-        return run
-    return {key: below for key, below in profile_2(run).items() if key != "schema"}
 
 
 def _split(node: Any, present: Sequence[int], number: int) -> Any:

@@ -23,7 +23,7 @@ source says otherwise. Sites change: `vani systems detect`, run on the machine, 
 Your own description only needs what differs:
 
 ```yaml
-schema: vani.system/1
+schema: vani.system/2
 name: mine
 base: lumi
 file_systems:
