@@ -1,4 +1,4 @@
-"""Files in formats that no library here writes, made from their specifications."""
+"""FITS and classic netCDF files, made from their specifications and not by the libraries that read them."""
 
 from __future__ import annotations
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import sys
 import time
+import tracemalloc
 import zipfile
-from dataclasses import replace
+from contextlib import suppress
 
 import numpy as np
 import pytest
@@ -12,9 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from made_files import FITS, fits_cards, fits_data, fits_header, netcdf
 
-from vani.collect.arrays import NotInstalled, raw_array
-from vani.collect.headers import netcdf_array, npy_array, stored_array
-from vani.collect.largest_array import array_of
+from vani.collect.arrays import NotExamined, array_of, raw_array, stored_array
 
 SOON = time.monotonic() + 3600
 
@@ -39,9 +40,10 @@ def test_a_numpy_array_is_read(tmp_path):
     assert found.read(np.array([0, 5, 23]), SOON).tolist() == [0, 5, 23]
 
 
-def test_headers_of_python_2_are_read():
+def test_headers_of_python_2_are_read(tmp_path):
     header = b"{'descr': '<f8', 'fortran_order': False, 'shape': (2L,), }\n".ljust(70)
-    assert npy_array(b"\x93NUMPY\x01\0" + bytes([len(header), 0]) + header).shape == (2,)
+    (tmp_path / "a.npy").write_bytes(b"\x93NUMPY\x01\0" + bytes([len(header), 0]) + header + bytes(16))
+    assert every(array_of(tmp_path / "a.npy", "npy")) == [0, 0]
 
 
 def test_order_of_bytes_and_axes_is_reported(tmp_path):
@@ -91,11 +93,11 @@ def test_a_damaged_npz_file_has_no_values(tmp_path):
     assert array_of(tmp_path / "b.npz", "npz") is None
 
 
-@pytest.mark.parametrize("version", [1, 2, 5])
+@pytest.mark.parametrize("version", [1, 2])
 def test_record_variable_is_read_at_its_records(tmp_path, version):
     (tmp_path / "a.nc").write_bytes(netcdf(version))
     found = array_of(tmp_path / "a.nc", "netcdf")
-    kind = {1: "classic", 2: "64-bit offset", 5: "64-bit data"}[version]
+    kind = {1: "classic", 2: "64-bit offset"}[version]
     assert found.shape == (7, 3, 4)
     assert attributes(found) == (2, 3, "float64", f"netcdf ({kind}), big-endian", [])
     # v[0, 0, 0] is the fill value, which means no value.
@@ -195,7 +197,7 @@ def test_an_hdf5_file_in_one_piece_has_no_chunks(tmp_path):
 def test_without_h5py_an_hdf5_file_is_not_looked_into(tmp_path, monkeypatch):
     (tmp_path / "a.h5").write_bytes(b"\x89HDF\r\n\x1a\n" + bytes(100))
     monkeypatch.setitem(__import__("sys").modules, "h5py", None)
-    with pytest.raises(NotInstalled, match=r"pip install 'vani-io\[collect\]'"):
+    with pytest.raises(NotExamined, match=r"pip install 'vani-io\[collect\]'"):
         array_of(tmp_path / "a.h5", "hdf5")
 
 
@@ -206,14 +208,14 @@ def test_formats_without_arrays_show_no_arrays(tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("whole", [FITS, netcdf(1), netcdf(2), netcdf(5), b"\x93NUMPY\x01\0\x05\0{'a'}"])
+@pytest.mark.parametrize("whole", [FITS, netcdf(1), netcdf(2), b"\x93NUMPY\x01\0\x05\0{'a'}"])
 def test_damaged_headers_have_no_shape_and_do_no_harm(tmp_path, whole):
     path = tmp_path / "x"
     for at in range(0, min(len(whole), 700), 3):
         for content in (whole[:at] + b"\xff" + whole[at + 1 :], whole[:at]):
             path.write_bytes(content)
             for kind in ("fits", "netcdf", "npy", "npz"):
-                stored_array(path, kind)
+                described(path, kind)
 
 
 @given(st.binary(max_size=80))
@@ -227,15 +229,70 @@ def test_any_header_is_read_or_refused(tmp_path_factory, body):
         (b"PK\x03\x04", "npz"),
     ):
         path.write_bytes(head + body)
-        stored_array(path, kind)
+        described(path, kind)
+
+
+def described(path, kind):
+    """The array, or None; no error but the one that goes into `unknown`."""
+    with suppress(NotExamined):
+        return array_of(path, kind)
 
 
 def test_header_that_claims_more_than_the_file_contains_has_no_values(tmp_path):
     np.save(tmp_path / "a.npy", np.zeros((10, 10)))
     content = (tmp_path / "a.npy").read_bytes()
+    assert stored_array(tmp_path / "a.npy", "npy").begin == 128
     (tmp_path / "a.npy").write_bytes(content.replace(b"(10, 10)", b"(99, 99)"))
     found = array_of(tmp_path / "a.npy", "npy")
     assert (found.shape, found.count, found.attributes.type) == ((99, 99), 0, None)
-    assert npy_array(content).begin == 128
-    claimed = netcdf_array(netcdf(1))
-    assert replace(claimed, begin=0).count == 84
+    (tmp_path / "a.nc").write_bytes(netcdf(1)[:-100])
+    assert array_of(tmp_path / "a.nc", "netcdf") is None
+
+
+def test_header_of_the_64_bit_data_format_of_netcdf_is_not_read(tmp_path):
+    (tmp_path / "a.nc").write_bytes(netcdf(5))
+    with pytest.raises(NotExamined, match="CDF-5"):
+        array_of(tmp_path / "a.nc", "netcdf")
+
+
+@pytest.mark.parametrize(
+    ("content", "kind", "module"),
+    [(FITS, "fits", "astropy.io.fits"), (netcdf(1), "netcdf", "scipy.io")],
+)
+def test_format_without_its_library_names_the_extra(tmp_path, monkeypatch, content, kind, module):
+    (tmp_path / "x").write_bytes(content)
+    monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(NotExamined, match=rf"^{module.partition('.')[0]} is not installed .*vani-io\[collect\]"):
+        array_of(tmp_path / "x", kind)
+
+
+@pytest.mark.parametrize(
+    ("head", "kind"),
+    [
+        (FITS.replace(b"END", b"   "), "fits"),
+        (b"CDF\x01" + bytes(4) + b"\0\0\0\x0a\0\0\0\x01\x7f\xff\xff\xff", "netcdf"),
+        (b"\x93NUMPY\x02\0\xff\xff\xff\x7f", "npy"),
+    ],
+)
+def test_memory_for_headers_is_bounded(tmp_path, head, kind):
+    path = tmp_path / "x"
+    path.write_bytes(head)
+    os.truncate(path, 1 << 30)
+    tracemalloc.start()
+    assert array_of(path, kind) is None
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 160 << 20
+
+
+def test_large_netcdf_file_is_not_read_into_memory(tmp_path):
+    path, records = tmp_path / "a.nc", 5_000_000
+    small = netcdf(1, records=1)
+    path.write_bytes(small[:4] + records.to_bytes(4, "big") + small[8:])
+    os.truncate(path, len(small) + 100 * (records - 1))
+    tracemalloc.start()
+    found = array_of(path, "netcdf")
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert (found.shape, found.count) == ((records, 3, 4), 12 * records)
+    assert peak < 64 << 20

@@ -12,10 +12,9 @@ from pathlib import Path
 
 import numpy as np
 
-from vani.collect.arrays import Array, NotInstalled, raw_array
+from vani.collect.arrays import Array, NotExamined, array_of, raw_array
 from vani.collect.compression import Sampled, try_codecs
 from vani.collect.distribution import draw, law_of
-from vani.collect.largest_array import array_of
 from vani.errors import InputError
 from vani.schema.dataset_facts import Distribution, FormatAttributes, format_of
 from vani.schema.job import DatasetFile, DatasetSample
@@ -182,7 +181,7 @@ def _look(
         try:
             kind = format_of(path)
             array = described = array_of(path, kind)
-        except NotInstalled as error:
+        except NotExamined as error:
             lacking[str(error)] += 1
         except OSError as error:
             problems.append(f"{path}: {error.strerror or error}")
