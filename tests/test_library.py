@@ -97,6 +97,21 @@ def test_a_job_and_a_system_are_paths_names_or_models(tmp_path):
     assert by_path.storage.shared.type == "gpfs"
 
 
+@pytest.mark.parametrize("quick", [False, True])
+def test_job_yaml_in_the_folder_of_a_trace_is_read(tmp_path, quick):
+    trace = Path(shutil.copytree(DEMO, tmp_path / "trace"))
+    (trace / "job.yaml").write_text("schema: vani.job/1\nnodes: 4\n")
+    (tmp_path / "other.yaml").write_text("schema: vani.job/1\nnodes: 2\n")
+    profile = vani.profile(trace, store=tmp_path, quick=quick)
+    assert (profile.job.nodes, profile.provenance["job.nodes"]) == (4, "job.yaml")
+    assert vani.profile(trace, store=tmp_path, quick=quick, job=tmp_path / "other.yaml").job.nodes == 2
+    (trace / "job.yaml").write_text("apiVersion: batch/v1\nkind: Job\n")
+    assert vani.profile(trace, store=tmp_path, quick=quick).job.nodes is None
+    (trace / "job.yaml").write_text("schema: vani.job/1\nnoeds: 4\n")
+    with pytest.raises(InputError, match=r"trace/job.yaml:2: unknown key"):
+        vani.profile(trace, store=tmp_path, quick=quick)
+
+
 @pytest.mark.parametrize("table", ["traces", "apps", "phases", "interfaces", "files"])
 def test_a_table_is_a_frame(found, table):
     frame = found.frame(table)

@@ -122,6 +122,7 @@ _LOOKED_AT = 1000
 _SERVED = ("nfs", "cifs", "9p")
 """Types of file systems with a single server, which are shared but not parallel."""
 _OF_LOGS = "by the nodes that the logs name"
+_ON_ONE_HOST = "strace sees the processes of one host"
 _OF_MOUNTS = "by the mount table of the logs"
 _NO_HEADER = "not in the trace"
 _NO_SYSTEM = "not in the trace: name the machine with --system (`vani systems` lists them)"
@@ -157,6 +158,7 @@ def job(view: View) -> tuple[JobEntity, Notes]:
             (value, view.job_name),
             (nodes, _OF_LOGS),
             (of_machine.get(name), machine),
+            (1 if name == "nodes" and _is_on_one_host(view) else None, _ON_ONE_HOST),
             otherwise=unknown + _silent(view.system, name),
         )
     values, notes = _apart(sourced, "job")
@@ -171,6 +173,13 @@ def _nodes(view: View) -> int | None:
         next((args for name, args, _ in trace.facts if name == "hosts"), ()) for trace in view.measured.traces
     ]
     return len({host for hosts in named for host in hosts}) if named and all(named) else None
+
+
+def _is_on_one_host(view: View) -> bool:
+    traces = view.measured.traces
+    return len({trace.source for trace in traces}) == 1 and all(
+        any(name == "one_host" for name, _, _ in trace.facts) for trace in traces
+    )
 
 
 def _of_header(view: View) -> dict[str, Sourced]:

@@ -292,6 +292,7 @@ def test_log_per_rank_gives_these_ranks(tmp_path):
         (("rank-00000@n1.strace", "rank-00001@n1.strace", "rank-00002@n2.strace"), 2),
         (("rank-00000@n1.strace", "rank-00001.strace"), None),
         (("n-1-77.strace", "n-2-77.strace"), 2),
+        (("run.strace",), 1),
     ],
 )
 def test_log_names_give_the_nodes(tmp_path, names, nodes):

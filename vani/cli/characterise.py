@@ -13,12 +13,11 @@ import vani
 from vani.analyzers.characterise import Options
 from vani.analyzers.characterise import characterise as measured
 from vani.analyzers.entities.view import View
-from vani.cli.sources import ProfileSettings, Resources, app_of
+from vani.cli.sources import ProfileSettings, Resources, app_of, job_of
 from vani.errors import InputError, TraceError
 from vani.readers.identity import changed_error
 from vani.readers.open import open_workload, refuse_unrelated
 from vani.readers.trace_reader import KeepsCounts, TraceReader
-from vani.schema.job import Job
 from vani.schema.profile import Profile
 from vani.store import partial_results
 from vani.store.partial_results import PartialResults
@@ -27,6 +26,7 @@ from vani.store.stores import Stores, while_stores_vanish
 from vani.systems import system_of
 
 if TYPE_CHECKING:
+    from vani.schema.job import Job
     from vani.schema.settings import PathLike
 
 
@@ -47,13 +47,13 @@ class Characterised:
 def characterise(resources: Resources, traces: Sequence[PathLike], settings: ProfileSettings) -> Characterised:
     """Measure a workload as `vani.profile` does, and keep the measurements."""
     places, phase_gap = resources.stores, settings.phase_gap
-    job = None if settings.job is None else Job.of(settings.job)
     system = system_of(settings.system)
     # A trace that contains only counts has no store.
     workload = open_workload(
         [Path(trace) for trace in traces],
         decoded=lambda reader: not isinstance(reader, KeepsCounts) and _is_known(places, reader),
     )
+    job = job_of(settings, [reader.path for reader in workload.readers])
     logs = counting(workload.readers)
     if not settings.together:
         refuse_unrelated(workload.readers)

@@ -14,12 +14,11 @@ from vani.analyzers.measurements import TraceFacts
 from vani.analyzers.quick.counts import Trace
 from vani.analyzers.quick.profile import quick_profile as profile_of_occurrences
 from vani.calls import Occurrences
-from vani.cli.sources import ProfileSettings, app_of
+from vani.cli.sources import ProfileSettings, app_of, job_of
 from vani.errors import InputError
 from vani.readers.identity import unchanged
 from vani.readers.open import open_workload, refuse_unrelated
 from vani.readers.trace_reader import CountsCalls, KeepsCounts, KeepsTables, TraceReader
-from vani.schema.job import Job
 from vani.schema.profile import Profile
 from vani.schema.system import System
 from vani.systems import system_of
@@ -27,6 +26,7 @@ from vani.systems import system_of
 if TYPE_CHECKING:
     from pyarrow import RecordBatch
 
+    from vani.schema.job import Job
     from vani.schema.settings import PathLike
 
 
@@ -68,8 +68,8 @@ def profile_of_counts(
 
 def quick_profile(traces: Sequence[PathLike], settings: ProfileSettings) -> Profile:
     """Count the calls of a workload on the grammars of its traces; raises InputError if there is no trace."""
-    job = None if settings.job is None else Job.of(settings.job)
     workload = open_workload([Path(trace) for trace in traces])
+    job = job_of(settings, [reader.path for reader in workload.readers])
     if not settings.together:
         refuse_unrelated(workload.readers)
     counts = []

@@ -82,7 +82,8 @@ class ProfileSettings(Decoding):
     """Scope of a profile, and facts that the traces lack."""
 
     job: Annotated[Path | Any, Option(metavar="FILE")] = Field(
-        default=None, description="job.yaml that `vani collect` wrote inside the job."
+        default=None,
+        description="job.yaml that `vani collect` wrote inside the job; by default the one in the trace's folder.",
     )
     system: Machine = None
     phase_gap: Annotated[float, Field(gt=0, lt=1e9)] | None = Field(
@@ -98,6 +99,25 @@ class ProfileSettings(Decoding):
     together: bool = Field(
         default=False, description="Treat the traces as one workload even if they share no file, no job and no time."
     )
+
+
+def job_of(settings: ProfileSettings, traces: Iterable[Path]) -> Job | None:
+    """The job that the user names, or else the one whose job.yaml `vani trace` put into the traces' folders.
+
+    None if these folders describe several jobs, or one has no such document. Other programs' job.yaml are ignored.
+
+    Raises
+    ------
+    DocumentError
+        The document is not valid.
+    """
+    from vani.schema.job import Job  # noqa: PLC0415 - few commands read one
+
+    if settings.job is not None:
+        return Job.of(settings.job)
+    places = [trace / "job.yaml" for trace in dict.fromkeys(traces)]
+    jobs = [Job.load(place) if is_document(place) else None for place in places]
+    return jobs[0] if jobs and all(job == jobs[0] for job in jobs) else None
 
 
 def scheduler_files(scheduler: Scheduler | None) -> list[Path]:

@@ -412,7 +412,7 @@ def _traced(tuned: Tuned, state: Path, tracer: str, lock: int) -> Path:
     finally:
         if not is_new:
             empty(folder)
-    profile = profile_of_trace(trace, job=trace / "job.yaml")
+    profile = profile_of_trace(trace)
     profile.save(state / "profile.yaml")
     return state / "profile.yaml"
 

@@ -105,8 +105,10 @@ class StraceReader(LogReader[StraceLog]):
         command = command_of(self.path)
         ran = [("execve", command, 1)] if command else []
         hosts = {host_of(log) for log in logs_of(self.path)}
-        on = [] if None in hosts else [("hosts", sorted(str(host) for host in hosts), 1)]
-        return [*ran, *on, *hidden, *self.mapped_files()]
+        on = [("hosts", sorted(str(host) for host in hosts), 1)] if None not in hosts else []
+        # Each rank with its own log may run on another host; without them, strace followed processes on its own.
+        alone: list[tuple[str, list[str], int]] = [] if on or self._has_logs_of_ranks else [("one_host", [], 1)]
+        return [*ran, *on, *alone, *hidden, *self.mapped_files()]
 
     def _parse(self) -> StraceLog:
         return scan(self.path)
