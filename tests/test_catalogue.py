@@ -82,7 +82,7 @@ def check_a_threshold_has_its_source_beside_it(rule):
 
 def test_rules_that_choose_a_plain_layout_share_their_thresholds():
     chosen = LayoutRule.thresholds()
-    assert len(chosen) == 12
+    assert len(chosen) == 10
     assert find("LUS002").thresholds() == chosen
     assert find("LUS008").thresholds() == chosen | {"min_readers": 4}
 

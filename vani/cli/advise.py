@@ -37,7 +37,6 @@ from vani.cli.sources import (
 from vani.errors import InputError
 from vani.plug_ins import centre
 from vani.render.formats import ADVICE
-from vani.render.screen import print_advice
 from vani.render.script import advice_script
 from vani.schema.document import dumps
 from vani.schema.saved_profile import SavedProfile
@@ -250,6 +249,8 @@ def _write(
     kind = kind or by_name or "yaml"
     emit_all([*_texts(advice, kind, output, script), *more])
     if shows_summary(output, quiet=quiet) and not (kind == "text" and output is None):
+        from vani.render.screen import print_advice  # noqa: PLC0415 - CSV and JSON load no rich
+
         print_advice(advice, None, summary_console(), written=None if output is None else output.name)
         say(*contact_lines())
 

@@ -7,14 +7,17 @@ import os
 from collections.abc import Callable
 from datetime import date
 from pathlib import Path
-from typing import Any, Final, Literal, get_args, get_origin
+from typing import TYPE_CHECKING, Any, Final, Literal, get_args, get_origin
 
 import click
 from click.core import ParameterSource
-from pydantic.fields import FieldInfo
 
 from vani.render.formats import Formats
-from vani.schema.settings import Settings, limits, option_names, option_of, value_type
+
+if TYPE_CHECKING:
+    from pydantic.fields import FieldInfo
+
+    from vani.schema.settings import Settings
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
@@ -55,6 +58,7 @@ class _LimitedOption(click.Option):
 
 def settings_options(model: type[Settings]) -> Decorator:
     """Add an option for each field of `model` that the command does not declare itself; it receives `settings`."""
+    from vani.schema.settings import option_of  # noqa: PLC0415 - a command without settings loads no pydantic
 
     def decorated(command: Callable[..., Any]) -> Callable[..., Any]:
         declared = {parameter.name for parameter in getattr(command, "__click_params__", ())}
@@ -80,6 +84,8 @@ def settings_options(model: type[Settings]) -> Decorator:
 
 def _parameter(name: str, field: FieldInfo) -> Decorator:
     """The click option of a field."""
+    from vani.schema.settings import limits, option_names, option_of, value_type  # noqa: PLC0415 - as above
+
     shown, (kind, is_several) = option_of(field), value_type(field.annotation)
     default = None if field.is_required() else field.get_default(call_default_factory=True)
     more: dict[str, Any] = {"metavar": shown.metavar or _METAVARS.get(kind), "required": field.is_required()}
@@ -95,7 +101,6 @@ def _parameter(name: str, field: FieldInfo) -> Decorator:
         more |= {} if default in (None, "") else {"default": default, "show_default": True}
     more |= {"help": field.description, "envvar": shown.envvar, "cls": _LimitedOption, "limits": limits(field)}
     return click.option(*option_names(name, field), name, **more)
-
 
 
 quiet_option = click.option("-q", "--quiet", is_flag=True, help="No summary and no progress on stderr.")
