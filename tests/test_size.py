@@ -23,17 +23,17 @@ SMALL = 30
 
 # Figure: its ceiling today, and the one in the end.
 CEILINGS: dict[str, tuple[float, float]] = {
-    "modules of the core": (643, 430),
-    "lines of the core": (71_222, 56_000),
-    "modules of the centre": (356, 140),
-    "lines of the centre": (28_555, 19_000),
-    "share of imports": (0.104, 0.075),
-    "small modules": (101, 40),
-    "imports inside functions": (288, 150),
-    "circular imports": (3, 0),
-    "modules entered by `vani profile` of the demo": (207, 120),
-    "lines of benchmarks": (5_370, 3_500),
-    "lines of code per line of tests": (1.72, 1 / 0.75),
+    "modules of the core": (407, 430),
+    "lines of the core": (64_830, 56_000),
+    "modules of the centre": (130, 140),
+    "lines of the centre": (25_020, 19_000),
+    "share of imports": (0.085, 0.075),
+    "small modules": (14, 40),
+    "imports inside functions": (150, 150),
+    "circular imports": (0, 0),
+    "modules entered by `vani profile` of the demo": (133, 120),
+    "lines of benchmarks": (5_190, 3_500),
+    "lines of code per line of tests": (1.57, 1 / 0.75),
     # A line that leaves Python for another language is not removed.
     "lines of C": (3_121, 3_121),
     "lines of shell": (663, 663),
@@ -145,7 +145,11 @@ def figures(tmp_path) -> dict[str, float]:
     for folder in ("benchmarks", "tests"):
         counted[f"lines of {folder}"] = sum(len(lines_of(path)[0]) for path in tracked(folder) if path.endswith(".py"))
     for path in tracked(*PACKAGES, ".ci", "packaging"):
-        if not path.startswith(GENERATED):
+        if path.startswith("vani/") and path.endswith(".sh"):
+            # A template: its lines were strings in Python.
+            side = "centre" if path.startswith(CENTRE) else "core"
+            counted[f"lines of the {side}"] += len((ROOT / path).read_text().splitlines())
+        elif not path.startswith(GENERATED):
             counted[f"lines of {language_of(path)}"] += len((ROOT / path).read_bytes().splitlines())
     lines = counted["lines of the core"] + counted["lines of the centre"]
     return counted | {
