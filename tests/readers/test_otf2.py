@@ -225,6 +225,14 @@ def test_mpi_io_without_calls_below_it_is_unseen_beside_posix(tmp_path):
     assert (missing.kind, missing.files, missing.count) == ("module_off", ["/s/shared"], 1)
 
 
+def test_nonblocking_mpi_io_without_calls_below_it_is_unseen_once(tmp_path):
+    with archive(tmp_path / "run") as a:
+        call = a.region("MPI_File_iwrite", paradigm="MPI")
+        operation(a.locations[0, 0], 0, 10**6, a.handle("/s/x", "mpiio"), "write", [1 << 20], call)
+    profile = vani.profile(tmp_path / "run", store=tmp_path / "store")
+    assert [(one.kind, one.count) for one in profile.unseen] == [("module_off", 1)]
+
+
 def test_asynchronous_calls_whose_bytes_are_recorded_are_seen(tmp_path):
     with archive(tmp_path / "run") as a:
         operation(a.locations[0, 0], 0, 10**6, a.handle("/s/x"), "write", [1 << 20], a.region("aio_write"))
