@@ -1,35 +1,45 @@
 """`python -m benchmarks.models`: the contention model compared with measurements, as tables.
 
-With `--forwarding`, prints the loss from choosing I/O nodes instead: `benchmarks.forwarding`.
-
 Tarazu's table 6 and the means of OPRAEL's sweeps are below. IO500's submissions are read from
-`../shared/data/io500`, and left out if that is missing.
+`../shared/data/io500`, and left out if that is missing. With `--forwarding`, prints the loss from choosing I/O nodes
+instead: `benchmarks.forwarding`.
+
+With `--coverage`, prints whether ranges of expected gains contain the measured gains, on machines to which they were
+not fitted. A point is a pair of single runs: what the model expects of the second over the first, and what was
+measured. A range is a factor in either direction that covers nine in ten points (`vani/models/calibration.py`). It is
+fitted to all machines except one, and judged on that one.
+
+- tianhe: IOR writes of 8 to 32 GiB (OPRAEL) with one stripe count and with a higher one, repetition by repetition;
+  expected by the contention model, if it explains the first run (`ANCHOR`);
+- edison, mira: a benchmark on one file system and the next run of it, mostly the next day's (TOKIO-ABC); expected: 1;
+- marenostrum4: a pattern with as many I/O nodes, a repetition and the next (FORGE); expected: 1.
 """
 
 from __future__ import annotations
 
 import argparse
-import csv
+import itertools
 import math
 import re
 import statistics
 import sys
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path as FilePath
-from typing import Any
+from typing import Any, Final, TypeVar
 
 import numpy as np
 
 from benchmarks import forwarding
-from benchmarks.coverage import print_coverage
+from benchmarks.data import DATA, Row, grouped, no_measurements, print_table, rows_of
 from vani.models import contention
+from vani.models.calibration import ANCHOR, SPREAD
 from vani.models.contention import Burst, Path, advised_count, path_of, predict
 from vani.systems import load_system
 from vani.units import GiB, MiB
 
-IO500 = FilePath(__file__).resolve().parents[2] / "shared" / "data" / "io500" / "io500_systems_2017_2019.csv"
+IO500 = DATA / "io500" / "io500_systems_2017_2019.csv"
 
 TABLE_6 = (
     (128, 32, 7.9, 6.2),
@@ -64,23 +74,17 @@ class Measured:
         )
 
 
-def _sweep(rows: Iterable[tuple[int, int, int, Sequence[float]]], counts: Sequence[int]) -> list[Measured]:
-    return [
-        Measured(nodes, processes, gib, count, rate)
-        for nodes, processes, gib, rates in rows
-        for count, rate in zip(counts, rates, strict=True)
-    ]
-
-
 # Files of 8, 16 and 32 GiB; smaller ones fit into memory.
-OST = _sweep(
-    (
-        (8, 128, 8, (685, 1128, 1632, 2324, 2993, 2956)),
-        (8, 128, 16, (783, 1233, 1818, 2461, 2655, 3517)),
-        (8, 128, 32, (648, 1144, 1942, 2668, 3010, 3584)),
-    ),
-    (1, 2, 4, 8, 16, 32),
-)
+_GIB = (8, 16, 32)
+OST = [
+    Measured(8, 128, gib, count, rate)
+    for gib, rates in (
+        (8, (685, 1128, 1632, 2324, 2993, 2956)),
+        (16, (783, 1233, 1818, 2461, 2655, 3517)),
+        (32, (648, 1144, 1942, 2668, 3010, 3584)),
+    )
+    for count, rate in zip((1, 2, 4, 8, 16, 32), rates, strict=True)
+]
 PROCESS = [
     Measured(1, processes, gib, 1, rate)
     for processes, rates in (
@@ -91,7 +95,7 @@ PROCESS = [
         (16, (439, 413, 365)),
         (32, (399, 384, 375)),
     )
-    for gib, rate in zip((8, 16, 32), rates, strict=True)
+    for gib, rate in zip(_GIB, rates, strict=True)
 ]
 COMPUTE_NODE = [
     Measured(nodes, 32 * nodes, gib, 1, rate)
@@ -102,7 +106,7 @@ COMPUTE_NODE = [
         (8, (778, 688, 639)),
         (16, (597, 660, 676)),
     )
-    for gib, rate in zip((8, 16, 32), rates, strict=True)
+    for gib, rate in zip(_GIB, rates, strict=True)
 ]
 
 
@@ -113,21 +117,26 @@ def titan_burst(file_mb: int, nodes: int) -> Burst:
     )
 
 
-def titan_path() -> Path:
-    """Titan according to its description."""
-    system = load_system("titan")
+def path_of_system(name: str) -> Path:
+    """The first file system of a bundled description."""
+    system = load_system(name)
     path = path_of(system, system.file_systems[0])
     assert isinstance(path, Path)
     return path
 
 
+def titan_path() -> Path:
+    """Titan according to its description."""
+    return path_of_system("titan")
+
+
 def tianhe_path(*, whole: bool = True) -> Path:
     """The Tianhe prototype according to its description; without `whole`, excluding the stripe sweep."""
-    system = load_system("tianhe-prototype")
-    path = path_of(system, system.file_systems[0])
-    assert isinstance(path, Path)
+    path = path_of_system("tianhe-prototype")
     return path if whole else replace(path, whole=None)
 
+
+Found = TypeVar("Found")
 
 Point = tuple[Burst, float]
 """A burst, and its measured bytes per second."""
@@ -191,7 +200,7 @@ def measured_at(gib: int, count: float) -> float:
 def score(advise: Callable[[int], float]) -> list[Score]:
     """Judge a method of choosing the count from the size of the file in GiB."""
     found = []
-    for gib in (8, 16, 32):
+    for gib in _GIB:
         rates = {one.count: one.mib_s for one in OST if one.gib == gib}
         best = max(rates.values())
         fewest = min(count for count, rate in rates.items() if rate >= 0.9 * best)
@@ -212,29 +221,14 @@ BASELINES: dict[str, Callable[[int], float]] = {
 }
 
 # Typical rates of a device in bytes per second, and of a network port: general knowledge.
-DEVICES = (
-    ("nvme", 1.5e9),
-    ("optane", 2.0e9),
-    ("3dxp", 2.0e9),
-    ("ssd", 450e6),
-    ("pd", 100e6),
-    ("persistent", 100e6),
-)
+DEVICES = {
+    "nvme": 1.5e9, "optane": 2.0e9, "3dxp": 2.0e9, "ssd": 450e6, "pd": 100e6, "persistent": 100e6,
+}  # fmt: skip
 HDD = 150e6
-PORTS = (
-    ("hdr", 25e9),
-    ("edr", 12.5e9),
-    ("opa", 12.5e9),
-    ("omni", 12.5e9),
-    ("fdr", 6.8e9),
-    ("aries", 10e9),
-    ("infiniband", 12.5e9),
-    ("40gb", 5e9),
-    ("25gb", 3.1e9),
-    ("16gb", 2e9),
-    ("100g", 12.5e9),
-    ("8x1", 1e9),
-)
+PORTS = {
+    "hdr": 25e9, "edr": 12.5e9, "opa": 12.5e9, "omni": 12.5e9, "fdr": 6.8e9, "aries": 10e9, "infiniband": 12.5e9,
+    "40gb": 5e9, "25gb": 3.1e9, "16gb": 2e9, "100g": 12.5e9, "8x1": 1e9,
+}  # fmt: skip
 ETHERNET = 1.25e9
 LOCKING = ("lustre", "gpfs")
 
@@ -272,13 +266,7 @@ class Submission:
 
 def read_io500(file: FilePath = IO500) -> list[Submission]:
     """Submissions that state their numbers of servers and devices."""
-    found = []
-    with file.open(encoding="utf-8", errors="replace") as text:
-        for row in csv.DictReader(text):
-            one = _submission(row)
-            if one is not None:
-                found.append(one)
-    return found
+    return [one for row in rows_of(file) if (one := _submission(row)) is not None]
 
 
 def _submission(row: dict[str, str]) -> Submission | None:
@@ -295,8 +283,7 @@ def _submission(row: dict[str, str]) -> Submission | None:
             servers  # The form does not state whether it counts one server or all; few have more than a shelf.
         )
     kind, network = row["information_ds_storage_type"].lower(), row["information_ds_network"].lower()
-    rate = next((value for name, value in DEVICES if name in kind), HDD)
-    port = next((value for name, value in PORTS if name in network.replace(" ", "")), ETHERNET)
+    rate, port = _named_in(kind, DEVICES, HDD), _named_in(network.replace(" ", ""), PORTS, ETHERNET)
     # Ten disks form one target with the rate of eight (RAID 6).
     per_server = max(1, devices // 10) if rate == HDD else devices
     target = rate * 8 if rate == HDD else rate
@@ -305,7 +292,7 @@ def _submission(row: dict[str, str]) -> Submission | None:
         for phase in ("ior_easy_write", "ior_hard_write")
         if row[phase] not in {"", "0"}
     }
-    name = _kind(row["information_filesystem_type"])
+    name = _named_in(row["information_filesystem_type"].lower(), _KINDS, "other")
     path = Path(
         target=target,
         targets=per_server * servers,
@@ -317,25 +304,15 @@ def _submission(row: dict[str, str]) -> Submission | None:
     return Submission(int(float(row["id"])), name, nodes, processes, path, gb_s)
 
 
-def _kind(name: str) -> str:
-    name = name.lower()
-    for word, kind in (
-        ("lustre", "lustre"),
-        ("beegfs", "beegfs"),
-        ("spectrum", "gpfs"),
-        ("gpfs", "gpfs"),
-        ("gridscaler", "gpfs"),
-        ("weka", "weka"),
-        ("nas", "nas"),
-        ("nfs", "nas"),
-        ("vast", "nas"),
-        ("ceph", "ceph"),
-        ("suse", "ceph"),
-        ("ime", "ime"),
-    ):
-        if word in name:
-            return kind
-    return "other"
+_KINDS = {
+    "lustre": "lustre", "beegfs": "beegfs", "spectrum": "gpfs", "gpfs": "gpfs", "gridscaler": "gpfs", "weka": "weka",
+    "nas": "nas", "nfs": "nas", "vast": "nas", "ceph": "ceph", "suse": "ceph", "ime": "ime",
+}  # fmt: skip
+
+
+def _named_in(text: str, table: Mapping[str, Found], otherwise: Found) -> Found:
+    """The value of the first word of a table that a text contains."""
+    return next((value for word, value in table.items() if word in text), otherwise)
 
 
 def fit_lock(submissions: Iterable[Submission]) -> float:
@@ -359,62 +336,48 @@ def fit_lock(submissions: Iterable[Submission]) -> float:
 def _print_tarazu() -> None:
     path = titan_path()
     fitted = fit(TABLE_6_POINTS, path, TITAN_FITTED)
-    own = errors(TABLE_6_POINTS, path)
-    loo = left_out(TABLE_6_POINTS, path, TITAN_FITTED)
-    print("Tarazu, table 6 (Titan, one file per node, GB/s)")
-    print("  MB    nodes   measured   simulator   model   error   left out")
-    for (size, nodes, rate, simulator), error, out in zip(TABLE_6, own, loo, strict=True):
-        print(
-            f"  {size:<5} {nodes:<7} {rate:<10} {simulator:<11} {rate * (1 + error):<7.1f} {error:+.1%}   {out:+.1%}"
-        )
+    own, out = errors(TABLE_6_POINTS, path), left_out(TABLE_6_POINTS, path, TITAN_FITTED)
+    rows = [
+        (size, nodes, rate, simulator, f"{rate * (1 + error):.1f}", f"{error:+.1%}", f"{left:+.1%}")
+        for (size, nodes, rate, simulator), error, left in zip(TABLE_6, own, out, strict=True)
+    ]
+    head = ("MB", "nodes", "measured", "simulator", "model", "error", "left out")
+    print_table("Tarazu, table 6 (Titan, one file per node, GB/s)", head, rows)
     paper = mean_abs(simulator / rate - 1 for _, _, rate, simulator in TABLE_6)
-    print(
-        f"  mean error: model {mean_abs(own):.1%} (largest {max(map(abs, own)):.1%}), simulator {paper:.1%}"
-    )
-    print(f"  leave one out: {mean_abs(loo):.1%} (largest {max(map(abs, loo)):.1%})")
+    print(f"  mean error: model {mean_abs(own):.1%} (largest {max(map(abs, own)):.1%}), simulator {paper:.1%}")
+    print(f"  leave one out: {mean_abs(out):.1%} (largest {max(map(abs, out)):.1%})")
     print("  fitted: " + ", ".join(f"{name} {getattr(fitted, name):.4g}" for name in TITAN_FITTED))
 
 
 def _print_oprael() -> None:
-    both = oprael_points([*PROCESS, *COMPUTE_NODE])
     bare = tianhe_path(whole=False)
-    fitted = fit(both, bare, ("process", "client", "target"))
+    fitted = fit(oprael_points([*PROCESS, *COMPUTE_NODE]), bare, ("process", "client", "target"))
     print("\nOPRAEL (Tianhe prototype, one shared file, writes of 8 GiB and more)")
-    print(
-        f"  fitted to `process` and `compute_node`: target {fitted.target:.4g}, client {fitted.client:.4g}, ",
-        end="",
-    )
-    print(f"process {fitted.process:.4g} bytes/s")
+    print(f"  fitted to `process` and `compute_node`: target {fitted.target:.4g}, client {fitted.client:.4g}, process "
+          f"{fitted.process:.4g} bytes/s")  # fmt: skip
     at_all = [one for one in OST if one.count == 32]
     rest = statistics.fmean(1 / (one.mib_s * MiB) for one in at_all) - statistics.fmean(
         predict(one.burst, bare).seconds / one.burst.bytes for one in at_all
     )
     whole = 1 / (rest + 1 / (32 * bare.target))
     print(f"  max_bandwidth from the 32-target end of `ost`: {whole:.3g} bytes/s")
+    rows = []
     for name, sweep in (("process", PROCESS), ("compute_node", COMPUTE_NODE), ("ost", OST)):
         for label, path in (("", tianhe_path()), (", nothing of `ost` known", bare)):
             found = errors(oprael_points(sweep), path)
-            print(
-                f"  sweep {name}{label}: mean error {mean_abs(found):.1%}, mean {statistics.fmean(found):+.1%}, "
-                f"worst {max(found, key=abs):+.1%}"
-            )
-    print(
-        "\n  stripe count advised on sweep `ost` (share of the best measured; targets over the fewest for 90 %)"
-    )
-    choices = {
-        "model": advised(tianhe_path()),
-        "model, nothing of `ost` known": advised(bare),
-        **BASELINES,
-    }
+            cells = (mean_abs(found), statistics.fmean(found), max(found, key=abs))
+            rows.append((f"sweep {name}{label}", *(f"{cell:+.1%}" for cell in cells)))
+    print_table("Errors", ("", "mean error", "mean", "worst"), rows)
+    rows = []
+    choices = {"model": advised(tianhe_path()), "model, nothing of `ost` known": advised(bare), **BASELINES}
     for name, advise in choices.items():
-        found_scores = score(advise)
-        reached = [one.reached for one in found_scores]
-        counts = "/".join(str(one.count) for one in found_scores)
-        over = "/".join(f"{one.over:.2g}" for one in found_scores)
-        print(
-            f"  {name:<30} mean {statistics.fmean(reached):4.0%}  worst {min(reached):4.0%}  targets {counts:<9} "
-            f"of needed {over}"
-        )
+        scores = score(advise)
+        reached = [one.reached for one in scores]
+        counts, over = (f"{one.count}" for one in scores), (f"{one.over:.2g}" for one in scores)
+        shares = (f"{statistics.fmean(reached):.0%}", f"{min(reached):.0%}")
+        rows.append((name, *shares, "/".join(counts), "/".join(over)))
+    title = "Stripe count advised on sweep `ost` (share of the best measured; targets over the fewest for 90 %)"
+    print_table(title, ("", "mean", "worst", "targets", "of needed"), rows)
 
 
 def _print_io500() -> None:
@@ -423,24 +386,19 @@ def _print_io500() -> None:
         return
     submissions = read_io500()
     even = [one for one in submissions if one.number % 2 == 0]
-    print(f"\nIO500, 2017 to 2019: {len(submissions)} submissions that state servers and devices")
-    print(
-        f"  LOCK_S fitted to ior-hard on Lustre, even ids: {fit_lock(even):.2g} s (in use: {contention.LOCK_S:.2g})"
-    )
-    print("  predicted / measured    n   median   within 3x   within 10x")
     groups: defaultdict[tuple[str, str], list[float]] = defaultdict(list)
     for one in submissions:
         for phase, rate in one.gb_s.items():
-            if phase == "ior_hard_write" and one.kind == "lustre" and one.number % 2 == 0:
-                groups[f"{one.kind} (fitted)", phase].append(one.predicted(phase) / rate)
-            else:
-                groups[one.kind, phase].append(one.predicted(phase) / rate)
-    for (kind, phase), ratios in sorted(groups.items(), key=lambda item: (item[0][1], item[0][0])):
-        within = [sum(1 / k <= r <= k for r in ratios) / len(ratios) for k in (3, 10)]
-        print(
-            f"  {phase:<15} {kind:<16} {len(ratios):<3} {statistics.median(ratios):6.2f}   "
-            f"{within[0]:9.0%}   {within[1]:10.0%}"
-        )
+            is_fitted = phase == "ior_hard_write" and one.kind == "lustre" and one in even
+            groups[phase, f"{one.kind} (fitted)" if is_fitted else one.kind].append(one.predicted(phase) / rate)
+    rows = []
+    for (phase, kind), ratios in sorted(groups.items()):
+        within = (f"{statistics.fmean(1 / k <= ratio <= k for ratio in ratios):.0%}" for k in (3, 10))
+        rows.append((phase, kind, len(ratios), f"{statistics.median(ratios):.2f}", *within))
+    title = f"IO500, 2017 to 2019: {len(submissions)} submissions that state servers and devices, predicted / measured"
+    print_table(title, ("", "", "n", "median", "within 3x", "within 10x"), rows, left=2)
+    lock_s = f"{fit_lock(even):.2g} s (in use: {contention.LOCK_S:.2g})"
+    print(f"  LOCK_S fitted to ior-hard on Lustre, even ids: {lock_s}")
 
 
 def main(arguments: Sequence[str] = ()) -> None:
@@ -458,6 +416,108 @@ def main(arguments: Sequence[str] = ()) -> None:
     _print_tarazu()
     _print_oprael()
     _print_io500()
+
+NOMINAL: Final = 0.9
+"""Share of points that a range should contain."""
+
+# One in a hundred more, since the next machine is not among the measured ones (our choice).
+_FITTED: Final = NOMINAL + 0.01
+
+# Machines with runs repeated daily; others have few runs of a kind.
+_MIN_REPEATS: Final = 20
+
+Points = Mapping[str, Sequence[float]]
+"""Logarithms of measured over expected speed-up, by machine."""
+
+
+def points(data: FilePath = DATA) -> dict[str, list[float]]:
+    """The points of all machines with measurements in `data`."""
+    return {
+        "tianhe": list(_tianhe(data / "oprael-tianhe-ior" / "oprael_ior_runs.csv")),
+        "edison": list(_days(data / "tokio-abc" / "edison_2017-02_2018-02.csv.gz")),
+        "mira": list(_days(data / "tokio-abc" / "mira_2017-02_2017-10.csv.gz")),
+        "marenostrum4": list(_repetitions(data / "forge-mn4" / "forge_mn4_runs.csv")),
+    }
+
+
+def factor(machines: Points) -> float:
+    """The factor in either direction that covers nine of ten points: the median of the machines' own factors."""
+    return math.exp(statistics.median(float(np.quantile(np.abs(one), _FITTED)) for one in machines.values()))
+
+
+def coverage(machines: Points) -> dict[str, tuple[float, float, float, float]]:
+    """Factor fitted to all other machines, and shares of points within, above and below that range, by machine."""
+    found = {}
+    for name, own in machines.items():
+        wide = factor({other: theirs for other, theirs in machines.items() if other != name})
+        logs, limit = np.asarray(own), math.log(wide)
+        above, below = float((logs > limit).mean()), float((logs < -limit).mean())
+        found[name] = (wide, 1 - above - below, above, below)
+    return found
+
+
+def print_coverage(data: FilePath = DATA) -> None:
+    """The table of `python -m benchmarks.models --coverage`."""
+    if no_measurements():
+        return
+    machines = points(data)
+    rows = []
+    for name, (wide, *shares) in coverage(machines).items():
+        middle = math.exp(float(np.median(machines[name])))
+        rows.append((name, len(machines[name]), f"{wide:.2f}", *(f"{one:.1%}" for one in shares), f"{middle:.2f}"))
+    print_table(
+        f"Ranges of expected gains, nominal {NOMINAL:.0%}, fitted to the other machines",
+        ("machine", "points", "factor", "within", "above", "below", "median measured / expected"), rows,
+    )  # fmt: skip
+    print(f"  factor of all machines: {factor(machines):.2f} (in use: {SPREAD})")
+
+
+def _tianhe(file: FilePath) -> Iterator[float]:
+    def burst(row: Row) -> tuple[float, int] | None:
+        # Smaller files fit into memory.
+        known = row["sweep"] == "ost" and row["op"] == "write" and float(row["file_gib"]) >= 8
+        return (float(row["file_gib"]), int(float(row["stripe_count"]))) if known else None
+
+    runs = grouped(file, burst, lambda row: float(row["bw_mib_s"]))
+    path = path_of_system("tianhe-prototype")
+    for (gib, before), (same, after) in itertools.combinations(sorted(runs), 2):
+        if gib != same:
+            continue
+        old, new = (
+            predict(Burst(bytes=gib * GiB, nodes=8, processes=128, stripe_count=count), path).seconds
+            for count in (before, after)
+        )
+        for one, other in zip(runs[gib, before], runs[gib, after], strict=True):
+            if 1 / ANCHOR <= old / (gib * GiB / (one * MiB)) <= ANCHOR:
+                yield math.log(other / one) - math.log(old / new)
+
+
+def _days(file: FilePath) -> Iterator[float]:
+    def rate(row: Row) -> float:
+        return float(row["darshan_agg_perf_by_slowest_posix"] or 0)
+
+    def benchmark(row: Row) -> tuple[object, ...] | None:
+        # Runs with bytes within a tenth belong to the same benchmark.
+        moved = (
+            round(math.log1p(float(row[f"darshan_tot_bytes_{way}_posix"] or 0)) / math.log(1.1))
+            for way in ("read", "written")
+        )
+        files = (row[f"darshan_biggest_{way}_api_files"] for way in ("read", "write"))
+        return (row["_file_system"], row["app"], row["darshan_nprocs"], *moved, *files) if rate(row) > 0 else None
+
+    for found in grouped(file, benchmark, lambda row: (float(row["darshan_start_time"]), rate(row))).values():
+        if len(found) >= _MIN_REPEATS:
+            yield from _steps([one for _, one in sorted(found)])
+
+
+def _repetitions(file: FilePath) -> Iterator[float]:
+    names = ("forwarders", "clients", "processes", "layout", "spatiality", "request")
+    runs = grouped(file, lambda row: tuple(row[name] for name in names), lambda row: float(row["bandwidth"]))
+    return (step for found in runs.values() for step in _steps(found))
+
+
+def _steps(rates: Sequence[float]) -> Iterator[float]:
+    return (math.log(after / before) for before, after in itertools.pairwise(rates))
 
 
 if __name__ == "__main__":

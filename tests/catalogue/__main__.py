@@ -14,7 +14,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarks.coverage import print_coverage
+from benchmarks.models import print_coverage
 from tests.catalogue.judged import find_traces, judge_traces
 from tests.catalogue.labels import LABELS, read_labels
 from tests.catalogue.report import as_json, as_text

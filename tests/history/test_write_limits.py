@@ -7,8 +7,8 @@ import pytest
 pytest.importorskip("scipy")
 pytest.importorskip("sklearn")
 
-from benchmarks.write_time_limits import DATA, daily, io500
-from benchmarks.write_time_paper import search_seconds, stage_parameters
+from benchmarks.data import DATA
+from benchmarks.write_time import daily, io500, search_seconds, stage_parameters
 
 
 @pytest.mark.slow

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks.coverage import DATA, coverage, factor, points
+from benchmarks.data import DATA
+from benchmarks.models import coverage, factor, points
 from vani.models.calibration import ANCHOR, SPREAD, Anchored, anchored, spread_of
 
 seconds = st.floats(1e-3, 1e6)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from benchmarks.write_time_paper import ABOVE_30, PRINTED, above_30, table_v, table_vi
+from benchmarks.write_time import ABOVE_30, PRINTED, above_30, table_v, table_vi
 from vani.centre.write_time.published import (
     GPFS,
     LUSTRE,

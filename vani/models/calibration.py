@@ -29,7 +29,7 @@ ANCHOR: Final = 1.5
 """Greatest factor, either way, between modelled and traced time before a change for the model to be used."""
 
 SPREAD: Final = 1.61
-"""Factor between expected and measured speed-up that covers nine of ten single runs (benchmarks/coverage.py)."""
+"""Factor between expected and measured speed-up that covers nine of ten single runs (benchmarks/models.py)."""
 
 
 @dataclass(frozen=True)
