@@ -7,7 +7,6 @@ takes.
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import tempfile
 import time
@@ -17,6 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
+from benchmarks.data import DATA, print_parts, print_table
 from tests.history.behaviour_laws import AIOT_TABLE_1, LAWS
 from tests.history.behaviour_series import known_runs
 from vani.centre.prediction.behaviour.evaluation import behaviour_scores, compare_predictors, judge, score
@@ -24,9 +24,8 @@ from vani.centre.prediction.behaviour.panel import AUTO, Panel, most_likely
 from vani.centre.prediction.behaviour.phases import phase_ids, phases
 from vani.centre.prediction.behaviour.predictors import begins
 from vani.centre.prediction.behaviour.runs import Runs, read_table
-from vani.render.table import table
 
-SUMMIT = Path(__file__).resolve().parents[2] / "shared" / "data" / "summit-runs" / "dev.csv.gz"
+SUMMIT = DATA / "summit-runs" / "dev.csv.gz"
 CHOSEN_BY = ("App10", "App15", "App14", "App25", "App18", "App27", "App3")
 """Applications used to choose constants: every other one by its number of runs."""
 LENGTH = 400
@@ -75,32 +74,22 @@ def many_runs(number: int, categories: int = 200) -> Runs:
         among = category == mine
         ids[among] = LAWS[1 + mine % (len(LAWS) - 1)].draw(random, int(among.sum()))
     submitted = np.arange(number, dtype=np.float64)
-    written = 1e9 * 2.0**ids
-    none = np.full(number, np.nan)
-    figures = {
-        "bytes_read": written * 0,
-        "bytes_written": written,
-        "metadata": written * 0 + 100,
-        "reads": none,
-    }
-    figures |= {"writes": none, "files": none, "runtime_s": none, "in_io_s": none}
+    none, nothing = np.full(number, np.nan), np.zeros(number)
+    figures = {"bytes_read": nothing, "bytes_written": 1e9 * 2.0**ids, "metadata": nothing + 100}
+    figures |= dict.fromkeys(("reads", "writes", "files", "runtime_s", "in_io_s"), none)
     names = [("app", f"user{mine}", 8) for mine in range(categories)]
     return Runs(names, category, submitted, submitted + 30.0, figures)
 
 
 def _laws() -> None:
     right, asked = right_of([[int(one) for one in text] for text in AIOT_TABLE_1.values()])
-    print(
-        f"AIOT, table I, right of {asked}: " + ", ".join(f"{name} {count}" for name, count in right.items())
-    )
-    print()
+    print(f"AIOT, table I, right of {asked}: " + ", ".join(f"{name} {count}" for name, count in right.items()))
+    shown = ("last value", "most frequent", "Markov 3", AUTO)
     rows = []
     for law in LAWS:
         right, asked = right_of(law.draw(np.random.default_rng(seed), LENGTH) for seed in range(SEEDS))
-        shares = {name: count / asked for name, count in right.items()}
-        shown = ("last value", "most frequent", "Markov 3", AUTO)
-        rows.append((law.name, f"{law.best:.3f}", *(f"{shares[name]:.3f}" for name in shown)))
-    print(*table(("law", "best possible", "last value", "most frequent", "Markov 3", AUTO), rows), sep="\n")
+        rows.append((law.name, f"{law.best:.3f}", *(f"{right[name] / asked:.3f}" for name in shown)))
+    print_table("Sequences with known laws", ("law", "best possible", *shown), rows)
 
 
 def _summit() -> None:
@@ -108,54 +97,35 @@ def _summit() -> None:
     print(behaviour_scores(compare_predictors(runs, 0.3)))
     first = int(0.7 * len(runs))
     application = np.array([name[0] for name in runs.names])
+    shown = ("last value", "Markov 3", AUTO)
     rows = []
     for ended_only in (False, True):
         tested = judge(runs, first, ended_only=ended_only, begin=begins())
-        of_run = application[runs.category[tested.place]]
-        for name, among in (
-            ("constants chosen by", np.isin(of_run, CHOSEN_BY)),
-            ("others", ~np.isin(of_run, CHOSEN_BY)),
-        ):
+        of_chosen = np.isin(application[runs.category[tested.place]], CHOSEN_BY)
+        for name, among in (("constants chosen by", of_chosen), ("others", ~of_chosen)):
             mine = replace(
                 tested,
-                place=tested.place[among],
-                seen=tested.seen[among],
-                guesses={key: values[among] for key, values in tested.guesses.items()},
-                probabilities={key: values[among] for key, values in tested.probabilities.items()},
-                actual=tested.actual[among],
+                **{one: getattr(tested, one)[among] for one in ("place", "seen", "actual")},
+                **{
+                    one: {key: values[among] for key, values in getattr(tested, one).items()}
+                    for one in ("guesses", "probabilities")
+                },
             )
-            category = runs.category[mine.place]
-            scores = [score(mine, category, one) for one in ("last value", "Markov 3", AUTO)]
-            rows.append(
-                (
-                    f"{name}, {'ended only' if ended_only else 'all before'}",
-                    f"{len(mine.place):,}",
-                    *(f"{one.per_run.share:.3f} / {one.per_category.share:.3f}" for one in scores),
-                    f"{mine.seen.mean():.3f}",
-                )
-            )
-    head = (
-        "applications: right per run / per category",
-        "runs",
-        "last value",
-        "Markov 3",
-        AUTO,
-        "seen before",
-    )
-    print(*table(head, rows), sep="\n")
+            scores = [score(mine, runs.category[mine.place], one) for one in shown]
+            cells = (f"{one.per_run.share:.3f} / {one.per_category.share:.3f}" for one in scores)
+            case = f"{name}, {'ended only' if ended_only else 'all before'}"
+            rows.append((case, f"{len(mine.place):,}", *cells, f"{mine.seen.mean():.3f}"))
+    print_table("Applications: right per run / per category", ("", "runs", *shown, "seen before"), rows)
 
 
 def _series() -> None:
     rows = []
     for noise in (0.0, 0.02, 0.1, 0.2):
         begin = time.process_time()
-        runs, whole, edges, furthest, wrong = edges_found(noise, range(20))
-        each = (time.process_time() - begin) / runs * 1e3
-        rows.append(
-            (f"{noise:.0%}", f"{runs}", f"{whole}", f"{edges}", f"{furthest}", f"{wrong}", f"{each:.1f}")
-        )
+        found = edges_found(noise, range(20))
+        rows.append((f"{noise:.0%}", *found, f"{(time.process_time() - begin) / found[0] * 1e3:.1f}"))
     head = ("noise", "runs", "all phases found", "edges", "furthest off", "wrong ids", "ms a run")
-    print(*table(head, rows), sep="\n")
+    print_table("Time series with known phases", head, rows)
 
 
 def _time() -> None:
@@ -204,17 +174,10 @@ def _from_store(runs: Runs, place: Path) -> None:
 
 def main() -> None:
     """Print all tables."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.parse_args()
-    parts = [_laws, _series, _time]
-    if SUMMIT.exists():
-        parts.insert(1, _summit)
-    for number, part in enumerate(parts):
-        if number:
-            print()
-        part()
+    parts = {"laws": _laws, "summit": _summit, "series": _series, "time": _time}
+    if not SUMMIT.exists():
+        del parts["summit"]
+    print_parts("behaviour", __doc__, parts)
 
 
 if __name__ == "__main__":

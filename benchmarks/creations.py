@@ -8,17 +8,15 @@ a size within 1 %.
 from __future__ import annotations
 
 import argparse
-import csv
-import gzip
 import time
 import zlib
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 
+from benchmarks.data import DATA, SHARED, Row, grouped, print_table
 from tests.history.creation_families import FAMILIES, HARDER, category
 from vani.centre.prediction.creations.choice import (
     WALKED,
@@ -37,13 +35,17 @@ from vani.centre.prediction.creations.following import ToDo, follow
 from vani.centre.prediction.creations.predictors import PREDICTORS
 from vani.centre.prediction.creations.series import WITHIN, Creations, joined
 
-TRACES = Path(__file__).resolve().parents[2] / "shared" / "traces"
+TRACES = SHARED / "traces"
 AUTO = "auto"
 _COSTLY_BLOCKS = 2
 
 Runs = Sequence[Creations]
-Rows = Mapping[str, Mapping[str, Sequence[float]]]
+Rows = defaultdict[str, defaultdict[str, list[float]]]
 """Accuracy in each category, by row and method."""
+
+
+def _no_rows() -> Rows:
+    return defaultdict(lambda: defaultdict(list))
 
 
 class Checked:
@@ -106,9 +108,7 @@ def auto_rest(
     return found
 
 
-def families(
-    number: int, costly: int, names: Iterable[str] | None = None
-) -> tuple[Rows, Rows, dict[str, list[float]], dict[str, Checked]]:
+def families(number: int, costly: int) -> tuple[Rows, Rows, dict[str, list[float]], dict[str, Checked]]:
     """Predict next runs and rests of runs in `number` categories of each family, with costly predictors in `costly`.
 
     Returns
@@ -117,29 +117,22 @@ def families(
         Accuracy for the next run, accuracy for the rest of a run, seconds per prediction by method, and the checks
         of `auto`.
     """
-    ahead: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
-    online: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
-    costs: dict[str, list[float]] = defaultdict(list)
+    ahead, online, costs = _no_rows(), _no_rows(), defaultdict(list)
     checked = {"next run": Checked(), "online": Checked()}
-    methods = {name: one for name, one in PREDICTORS.items() if names is None or name in names}
     for family in FAMILIES:
         for seed in range(number):
             *past, came = category(family, seed)
             blocks = blocks_of(len(came))
-            for name, method in methods.items():
-                if method.costly and seed >= costly:
-                    continue
-                some = blocks[:: len(blocks) // _COSTLY_BLOCKS] if method.costly else blocks
-                one = on_next_run(method, past, came)
-                parts = list(on_rest(method, past, came, some))
+            chosen = auto_next(past, came, checked["next run"])
+            found = {AUTO: (chosen, auto_rest(past, came, blocks, checked["online"]))}
+            for name, method in PREDICTORS.items():
+                if not method.costly or seed < costly:
+                    some = blocks[:: len(blocks) // _COSTLY_BLOCKS] if method.costly else blocks
+                    found[name] = on_next_run(method, past, came), list(on_rest(method, past, came, some))
+            for name, (one, parts) in found.items():
                 ahead[family][name].append(one.accuracy)
                 online[family][name].append(_mean(parts))
                 costs[name] += [one.cost_s, *(part.cost_s for part in parts)]
-            chosen = auto_next(past, came, checked["next run"])
-            parts = auto_rest(past, came, blocks, checked["online"])
-            ahead[family][AUTO].append(chosen.accuracy)
-            online[family][AUTO].append(_mean(parts))
-            costs[AUTO] += [chosen.cost_s, *(part.cost_s for part in parts)]
     return ahead, online, costs, checked
 
 
@@ -149,17 +142,16 @@ LONG = 24
 
 def trust(number: int) -> Iterator[tuple[str, Checked, Checked]]:
     """Yield each family, and all whose law breaks, with the checks for the next run and for the rest of a run."""
-    breaking, rest_of_breaking = Checked(), Checked()
+    breaking = Checked(), Checked()
     for family in (*FAMILIES, *HARDER):
-        ahead, online = Checked(), Checked()
+        own = Checked(), Checked()
         for seed in range(100, 100 + number):
             *past, came = category(family, seed, LONG + 1)
-            for kept in (ahead, breaking) if family in HARDER else (ahead,):
-                auto_next(past, came, kept)
-            for kept in (online, rest_of_breaking) if family in HARDER else (online,):
-                auto_rest(past, came, blocks_of(len(came)), kept)
-        yield family, ahead, online
-    yield "all whose law breaks", breaking, rest_of_breaking
+            for ahead, online in (own, breaking) if family in HARDER else (own,):
+                auto_next(past, came, ahead)
+                auto_rest(past, came, blocks_of(len(came)), online)
+        yield family, *own
+    yield "all whose law breaks", *breaking
 
 
 def repeated() -> Iterator[str]:
@@ -167,27 +159,22 @@ def repeated() -> Iterator[str]:
 
     Reported for both halves of the categories: one chose the rule (`choice._RIGHT`, `_WRONG`), the other judges it.
     """
-    path = TRACES.parent / "data" / "summit-runs" / "dev.csv.gz"
+    path = DATA / "summit-runs" / "dev.csv.gz"
     if not path.exists():
         return
-    written: dict[str, list[tuple[float, float]]] = defaultdict(list)
-    with gzip.open(path, "rt", newline="") as lines:
-        for row in csv.DictReader(lines):
-            if float(row["bytes_written"]) > 0:
-                key = str((row["app"], row["user"], int(row["processes"])))
-                written[key].append((float(row["start"]), float(row["bytes_written"])))
+
+    def application(row: Row) -> str | None:
+        return str((row["app"], row["user"], int(row["processes"]))) if float(row["bytes_written"]) > 0 else None
+
+    written = grouped(path, application, lambda row: (float(row["start"]), float(row["bytes_written"])))
     for half, name in enumerate(("chosen on", "judged on")):
-        given: list[list[bool]] = []
-        for key, runs in written.items():
-            if zlib.crc32(key.encode()) % 2 == half:
-                sizes = np.array([size for _, size in sorted(runs)])
-                right = np.abs(sizes[1:] / sizes[:-1] - 1) <= WITHIN
-                sure = [
-                    bool(right[at])
-                    for at in range(1, len(right))
-                    if trust_in(right[max(0, at - WALKED) : at].sum(), min(at, WALKED)) >= 0.9
-                ]
-                given += [sure] if sure else []
+        given: list[np.ndarray] = []
+        for runs in (runs for key, runs in written.items() if zlib.crc32(key.encode()) % 2 == half):
+            sizes = np.array([size for _, size in sorted(runs)])
+            right = np.abs(sizes[1:] / sizes[:-1] - 1) <= WITHIN
+            trusts = (trust_in(right[max(0, at - WALKED) : at].sum(), min(at, WALKED)) for at in range(1, len(right)))
+            sure = right[1:][np.array([trust >= 0.9 for trust in trusts], dtype=bool)]
+            given += [sure] if len(sure) else []
         every, first = np.concatenate(given), np.concatenate([one[:10] for one in given])
         yield (
             f"{name} {len(given)} categories: {len(every):,} runs given 0.9, {100 * every.mean():.1f} % right; "
@@ -221,19 +208,17 @@ def traced() -> dict[str, list[Creations]]:
 
 def on_traces() -> tuple[Rows, Rows]:
     """Predict each run from all earlier runs, and the rest of each run from its beginning, block by block."""
-    ahead: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
-    online: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+    ahead, online = _no_rows(), _no_rows()
     for name, runs in traced().items():
         for at, came in enumerate(runs):
             past, blocks = runs[:at], blocks_of(len(came))
-            for method in PREDICTORS.values():
-                if past:
-                    ahead[name][method.name].append(on_next_run(method, past, came).accuracy)
-                if blocks and len(came) >= 5:
-                    online[name][method.name].append(_mean(list(on_rest(method, past, came, blocks))))
             if past:
+                for one, method in PREDICTORS.items():
+                    ahead[name][one].append(on_next_run(method, past, came).accuracy)
                 ahead[name][AUTO].append(auto_next(past, came).accuracy)
             if blocks and len(came) >= 5:
+                for one, method in PREDICTORS.items():
+                    online[name][one].append(_mean(list(on_rest(method, past, came, blocks))))
                 online[name][AUTO].append(_mean(auto_rest(past, came, blocks)))
     return ahead, online
 
@@ -252,19 +237,13 @@ def _mean(outcomes: Sequence[ForecastOutcome]) -> float:
 
 def _print(title: str, rows: Rows, *, mean: bool) -> None:
     methods = [*PREDICTORS, AUTO]
-    wide = max(map(len, rows)) + 2
-    print(f"\n{title}\n{'':{wide}}" + "".join(f"{name:>18}" for name in methods))
-    for name, found in rows.items():
-        print(
-            f"{name:{wide}}"
-            + "".join(f"{with_range(found[one]) if found[one] else '-':>18}" for one in methods)
-        )
+    shown = dict(rows)
     if mean:
-        every = {one: [value for found in rows.values() for value in found[one]] for one in methods}
-        print(
-            f"{'mean':{wide}}"
-            + "".join(f"{with_range(every[one]) if every[one] else '-':>18}" for one in methods)
-        )
+        shown["mean"] = {one: [value for found in rows.values() for value in found[one]] for one in methods}
+    cells = [
+        (name, *(with_range(found[one]) if found.get(one) else "-" for one in methods)) for name, found in shown.items()
+    ]
+    print_table(title, ("", *methods), cells)
 
 
 def print_trust(number: int) -> None:
@@ -290,25 +269,21 @@ def main() -> None:
     ahead, online, costs, checked = families(asked.categories, asked.arima)
     _print(f"Next run: {asked.categories} categories of each family (ARIMA: {asked.arima})", ahead, mean=True)
     _print(f"Online, in ten blocks (ARIMA: {_COSTLY_BLOCKS} of them)", online, mean=True)
-    print("\nCost of a prediction, ms: median, most")
-    for name in [*PREDICTORS, AUTO]:
-        if costs[name]:
-            print(f"  {name:<14} {1000 * np.median(costs[name]):8.1f} {1000 * max(costs[name]):8.0f}")
+    used = [(name, [1000 * cost for cost in costs[name]]) for name in (*PREDICTORS, AUTO) if costs[name]]
+    rows = [(name, f"{np.median(ms):.1f}", f"{max(ms):.0f}") for name, ms in used]
+    print_table("Cost of a prediction, ms", ("", "median", "most"), rows)
     print("\nWhat auto says of itself")
     for task, one in checked.items():
         print(f"  {task}: {one.summary()}")
     print_trust(asked.categories)
-    print(
-        "\nA run followed file by file: hits, and how often it was predicted again, retrained, started over"
-    )
+    rows = []
     for family in FAMILIES:
-        followed = []
-        for seed in range(asked.categories):
-            *past, came = category(family, seed)
-            followed.append(follow(past, came))
-        done = [np.mean([one.times(todo) for one in followed]) for todo in list(ToDo)[1:]]
-        hits = with_range([float(one.hits.mean()) for one in followed])
-        print(f"  {family:<20} {hits}  {done[0]:5.1f} {done[1]:5.1f} {done[2]:5.1f}")
+        runs = [category(family, seed) for seed in range(asked.categories)]
+        followed = [follow(past, came) for *past, came in runs]
+        done = (f"{np.mean([one.times(todo) for one in followed]):.1f}" for todo in list(ToDo)[1:])
+        rows.append((family, with_range([float(one.hits.mean()) for one in followed]), *done))
+    head = ("", "hits", "predicted again", "retrained", "started over")
+    print_table("A run followed file by file", head, rows)
     if TRACES.exists():
         ahead, online = on_traces()
         _print("Traces: each run from those before it", ahead, mean=False)

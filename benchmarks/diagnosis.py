@@ -9,7 +9,6 @@ labels with which Vani disagrees.
 
 from __future__ import annotations
 
-import csv
 import importlib.util
 import subprocess
 import sys
@@ -23,11 +22,12 @@ from typing import Any
 import yaml
 
 import vani
+from benchmarks.data import DATA, rows_of
 from vani.advisors.judge import advise_document
 from vani.errors import VaniError
 from vani.systems import load_system
 
-LABELS = Path(__file__).resolve().parents[2] / "shared" / "data" / "diagnosis-labels"
+LABELS = DATA / "diagnosis-labels"
 DIMENSIONS = Path(__file__).with_name("diagnosis_dimensions.yaml")
 MACHINE = "generic-lustre"
 _NOT_REBUILT = "no"
@@ -93,10 +93,8 @@ def main() -> int:
         print(f"there are no labelled runs at {LABELS}", file=sys.stderr)
         return 2
     score, sets, with_advice = _judged()
-    for title, runs in (
-        *sets.items(),
-        *((f"{title}, with recommendations", runs) for title, runs in with_advice.items()),
-    ):
+    advised = {f"{title}, with recommendations": runs for title, runs in with_advice.items()}
+    for title, runs in {**sets, **advised}.items():
         score.table(title, runs)
     score.warn()
     return 0
@@ -163,8 +161,7 @@ def _judged() -> tuple[ModuleType, dict[str, list[Any]], dict[str, list[Any]]]:
 
 def _sets(score: ModuleType, folder: Path) -> dict[str, list[Any]]:
     """The runs of each half of DIOBench, of both halves, and of IO500, with the patterns named in a folder."""
-    with (LABELS / "diobench" / "labels.csv").open(encoding="utf-8") as file:
-        configurations = {row["run"]: row["config"] for row in csv.DictReader(file)}
+    configurations = {row["run"]: row["config"] for row in rows_of(LABELS / "diobench" / "labels.csv")}
     runs = [run for run in score.diobench(LABELS / "diobench", folder) if run.group != _NOT_REBUILT]
     halves = [[run for run in runs if half_of(configurations[run.name]) == half] for half in (0, 1)]
     io500 = list(score.tracebench(LABELS / "tracebench-io500.yaml", folder))

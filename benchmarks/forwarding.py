@@ -6,15 +6,17 @@ read from `../shared/data/forge-mn4`; results that need them are left out withou
 
 from __future__ import annotations
 
-import csv
+import itertools
 import math
 import random
 import statistics
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
+from benchmarks.data import DATA, print_table, rows_of
 from vani.advisors.forwarding.io_nodes import IONodes
 from vani.models.forwarding import (
     ANCHOR,
@@ -35,7 +37,7 @@ from vani.units import KiB, MiB
 FEW = 20
 """Number of curves of all kinds that a site may have measured; with fewer, most patterns are refused."""
 
-RUNS = Path(__file__).resolve().parents[2] / "shared" / "data" / "forge-mn4" / "forge_mn4_runs.csv"
+RUNS = DATA / "forge-mn4" / "forge_mn4_runs.csv"
 
 LEGAL: dict[str, tuple[int, ...]] = {"direct access allowed": (0, 1, 2, 4, 8), "forwarded only": (1, 2, 4, 8)}
 """All measured jobs have 8, 16 or 32 nodes, which are divisible by each of these numbers."""
@@ -118,21 +120,25 @@ def summary(regret: Sequence[float | None]) -> Regret:
     refused = 1 - len(known) / len(regret)
     if not known:
         return Regret(math.nan, math.nan, math.nan, refused)
-    return Regret(
-        statistics.fmean(known), known[min(len(known) - 1, int(0.9 * len(known)))], known[-1], refused
-    )
+    return Regret(statistics.fmean(known), known[min(len(known) - 1, int(0.9 * len(known)))], known[-1], refused)
+
+
+def _regret(way: Way, one: Scenario, shown: Sequence[Scenario], allowed: Sequence[int]) -> float | None:
+    """Regret of the number that a method chooses for a pattern from the curves that it knows; None if it refuses."""
+    count = way(one.pattern, shown, allowed)
+    return None if count is None else regrets(one.curve, allowed)[count]
+
+
+def _others(one: Scenario, alike: Callable[[Pattern, Pattern], bool]) -> list[Scenario]:
+    """The curves that remain when those that are alike are held out."""
+    return [other for other in measured() if not alike(one.pattern, other.pattern)]
 
 
 def held_out_regret(
     way: Way, alike: Callable[[Pattern, Pattern], bool], allowed: Sequence[int]
 ) -> list[float | None]:
     """Regret of each measured pattern when no curve that is `alike` is known."""
-    found: list[float | None] = []
-    for one in measured():
-        shown = [other for other in measured() if not alike(one.pattern, other.pattern)]
-        count = way(one.pattern, shown, allowed)
-        found.append(None if count is None else regrets(one.curve, allowed)[count])
-    return found
+    return [_regret(way, one, _others(one, alike), allowed) for one in measured()]
 
 
 def few_curves_regret(way: Way, allowed: Sequence[int], seeds: Iterable[int]) -> list[float | None]:
@@ -140,28 +146,19 @@ def few_curves_regret(way: Way, allowed: Sequence[int], seeds: Iterable[int]) ->
     found: list[float | None] = []
     for seed in seeds:
         shown = random.Random(seed).sample(measured(), FEW)
-        for one in measured():
-            if one not in shown:
-                count = way(one.pattern, shown, allowed)
-                found.append(None if count is None else regrets(one.curve, allowed)[count])
+        found += [_regret(way, one, shown, allowed) for one in measured() if one not in shown]
     return found
 
 
 def regret_by_offset(allowed: Sequence[int]) -> dict[tuple[tuple[str, str, str], str, float], list[float]]:
     """Loss from another pattern's curve, by kind of pattern, the one differing condition, and the distance."""
     found: defaultdict[tuple[tuple[str, str, str], str, float], list[float]] = defaultdict(list)
-    for one in measured():
-        for other in measured():
-            off = offset(one.pattern, other.pattern)
-            conditions = {
-                "nodes": off.nodes,
-                "processes per node": off.processes_per_node,
-                "request": off.request,
-            }
-            differing = {name: far for name, far in conditions.items() if far}
-            if one.pattern.kind != other.pattern.kind or len(differing) != 1:
-                continue
-            ((name, far),) = differing.items()
+    for one, other in itertools.product(measured(), repeat=2):
+        off = offset(one.pattern, other.pattern)
+        conditions = {"nodes": off.nodes, "processes per node": off.processes_per_node, "request": off.request}
+        differing = [(name, far) for name, far in conditions.items() if far]
+        if one.pattern.kind == other.pattern.kind and len(differing) == 1:
+            ((name, far),) = differing
             loss = regrets(one.curve, allowed)[fewest(other.curve, allowed, 0.1) or 0]
             found[one.pattern.kind, name, math.ceil(far)].append(loss)
     return found
@@ -174,16 +171,11 @@ Runs = Mapping[Pattern, Mapping[int, Sequence[float]]]
 def read_runs(file: Path = RUNS) -> Runs:
     """The single runs behind the bundled means."""
     runs: defaultdict[Pattern, defaultdict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
-    with file.open(encoding="utf-8", newline="") as text:
-        for row in csv.DictReader(text):
-            pattern = Pattern(
-                int(row["clients"]),
-                int(row["processes"]),
-                "fpp" if row["layout"] == "0" else "shared",
-                "contiguous" if row["spatiality"] == "0" else "strided",
-                int(row["request"]) * KiB,
-            )
-            runs[pattern][int(row["forwarders"])].append(float(row["bandwidth"]) * MiB)
+    for row in rows_of(file):
+        layout = "fpp" if row["layout"] == "0" else "shared"
+        order = "contiguous" if row["spatiality"] == "0" else "strided"
+        pattern = Pattern(int(row["clients"]), int(row["processes"]), layout, order, int(row["request"]) * KiB)
+        runs[pattern][int(row["forwarders"])].append(float(row["bandwidth"]) * MiB)
     return runs
 
 
@@ -210,9 +202,7 @@ def unseen_runs_regret(
     found: list[float | None] = []
     for seed in seeds:
         shown, judged = halves(runs, seed)
-        for one in judged:
-            count = way(one.pattern, shown, allowed)
-            found.append(None if count is None else regrets(one.curve, allowed)[count])
+        found += [_regret(way, one, shown, allowed) for one in judged]
     return found
 
 
@@ -245,8 +235,7 @@ def _changes(
     runs: Runs, alike: Callable[[Pattern, Pattern], bool], allowed: Sequence[int]
 ) -> Iterator[tuple[float, float, Sequence[float], Sequence[float], float]]:
     for one in measured():
-        shown = [other for other in measured() if not alike(one.pattern, other.pattern)]
-        found = choose(one.pattern, shown, allowed, IONodes.most_regret)
+        found = choose(one.pattern, _others(one, alike), allowed, IONodes.most_regret)
         if isinstance(found, str):
             continue
         for now in allowed:
@@ -256,58 +245,50 @@ def _changes(
                 yield least, most, curve[now], curve[found.io_nodes], found.rates[now].mean
 
 
-def _print_regret(title: str, rows: Mapping[str, Regret]) -> None:
-    print(f"\n  {title:<39} mean   90th percentile   worst   refused")
-    for name, one in rows.items():
+def _print_regret(title: str, regret: Callable[[Way], list[float | None]], names: Iterable[str]) -> None:
+    """Print the regret of some methods, without those that refuse every pattern."""
+    rows = []
+    for name in names:
+        one = summary(regret(WAYS[name]))
         if not math.isnan(one.mean):
-            print(
-                f"    {name:<37} {one.mean:5.1%}   {one.percentile_90:15.1%}   {one.worst:5.1%}   {one.refused:7.0%}"
-            )
+            shares = (f"{share:.1%}" for share in (one.mean, one.percentile_90, one.worst))
+            rows.append((name, *shares, f"{one.refused:.0%}"))
+    print_table(title, ("", "mean", "90th percentile", "worst", "refused"), rows)
 
 
 def main() -> None:
     """Print everything."""
     print("FORGE on MareNostrum 4: 189 patterns of writes, regret of the number of I/O nodes that is chosen")
+    of_curves = [name for name in WAYS if "near" in name]
+    # A method that ignores curves does not depend on the held-out ones.
+    dependent = [name for name in WAYS if not name.startswith("always") or "where" in name]
     for name, allowed in LEGAL.items():
-        print(f"\n{name}")
         for held_out, alike in HELD_OUT.items():
-            fixed = held_out != "the pattern itself"
-            # A method that ignores curves does not depend on the held-out ones.
-            ways = {
-                n: way
-                for n, way in WAYS.items()
-                if not (fixed and n.startswith("always") and "where" not in n)
-            }
-            _print_regret(
-                f"held out: {held_out}",
-                {n: summary(held_out_regret(way, alike, allowed)) for n, way in ways.items()},
-            )
-    for name, allowed in LEGAL.items():
+            names = WAYS if held_out == "the pattern itself" else dependent
+            regret = partial(held_out_regret, alike=alike, allowed=allowed)
+            _print_regret(f"{name}, held out: {held_out}", regret, names)
         _print_regret(
-            f"{FEW} curves, {name}",
-            {n: summary(few_curves_regret(WAYS[n], allowed, range(10))) for n in WAYS if "near" in n},
+            f"{FEW} curves, {name}", partial(few_curves_regret, allowed=allowed, seeds=range(10)), of_curves
         )
-    for name, allowed in LEGAL.items():
-        print(f"\nmean regret of another pattern's curve by what differs, {name} (doublings: regret)")
         table = regret_by_offset(allowed)
+        distances = sorted({far for _, _, far in table})
+        rows = []
         for kind, condition in dict.fromkeys((kind, condition) for kind, condition, _ in table):
-            losses = {
-                far: table[kind, condition, far] for far in range(1, 9) if (kind, condition, far) in table
-            }
-            cells = "  ".join(f"{far}: {statistics.fmean(some):5.1%}" for far, some in losses.items())
-            print(f"  {' '.join(kind[1:]):<18} {condition:<19} {cells}")
+            losses = (table.get((kind, condition, far)) for far in distances)
+            cells = (f"{statistics.fmean(some):.1%}" if some else "" for some in losses)
+            rows.append((" ".join(kind[1:]), condition, *cells))
+        title = f"Mean regret of another pattern's curve by what differs, {name}, by doublings"
+        print_table(title, ("", "", *distances), rows, left=2)
     if not RUNS.exists():
         print(f"\n{RUNS.name} is not there: nothing is said about single runs")
         return
     runs = read_runs()
+    rows = []
     for name, allowed in LEGAL.items():
-        rows = {n: summary(unseen_runs_regret(WAYS[n], runs, allowed, range(4))) for n in WAYS if "near" in n}
-        _print_regret(f"judged by other runs, {name}", rows)
-    print("\nranges of the speedup, nominal 90 %                     runs within the anchor   inside   below")
-    for name, allowed in LEGAL.items():
+        regret = partial(unseen_runs_regret, runs=runs, allowed=allowed, seeds=range(4))
+        _print_regret(f"judged by other runs, {name}", regret, of_curves)
         for held_out, alike in HELD_OUT.items():
             one = coverage(runs, alike, allowed)
-            print(
-                f"  {name + ',':<22} held out: {held_out:<24} {one.anchored:5.0%}   "
-                f"{one.inside:6.1%}   {one.below:6.1%}"
-            )
+            rows.append((name, held_out, f"{one.anchored:.0%}", f"{one.inside:.1%}", f"{one.below:.1%}"))
+    head = ("", "held out", "runs within the anchor", "inside", "below")
+    print_table("Ranges of the speedup, nominal 90 %", head, rows, left=2)

@@ -14,6 +14,7 @@ import tempfile
 from pathlib import Path
 
 from benchmarks.costs import VANI
+from benchmarks.data import ROOT
 from benchmarks.processes import CommandRun, succeed
 from vani.render.formats import PROFILE
 from vani.schema.document import load
@@ -22,7 +23,6 @@ from vani.schema.profile import Profile
 GOAL_S = 3.0
 """Target time of `vani report` for 50,000 files on an idle machine."""
 
-_ROOT = Path(__file__).resolve().parents[1]
 _PAGE_ALONE = """
 import sys, time
 from vani.cli.report import report_inputs
@@ -36,7 +36,7 @@ print(time.process_time() - began[0], time.perf_counter() - began[1])
 
 def long_profile(files: int) -> Profile:
     """A real profile extended to this many files, no two of which have equal times and bytes."""
-    profile = load(_ROOT / "tests" / "golden" / "v3-cm1like-16r.yaml", Profile)
+    profile = load(ROOT / "tests" / "golden" / "v3-cm1like-16r.yaml", Profile)
     model = profile.files[0]
     made = []
     for number in range(files):

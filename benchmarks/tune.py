@@ -1,6 +1,6 @@
 """`vani tune` on the stand-in of `examples/closed-loop`: eight programs on four machines, and an exhaustive sweep.
 
-`python -m benchmarks.tune [--machine NAME] [--kind NAME] [--json FILE] [--seed N] [--noise SESSIONS]`
+`python -m benchmarks.tune [--machine NAME] [--kind NAME] [--seed N] [--noise SESSIONS]`
 
 Seconds are modelled (`modelled_programs.py`) instead of timed, so other load on the machine has no effect, and the
 same seed gives the same table. Requests and runs vary by the model's noise. Each program is run under
@@ -22,7 +22,6 @@ is not Lustre, and its figures say nothing about Lustre.
 from __future__ import annotations
 
 import argparse
-import json
 import random
 import shlex
 import statistics
@@ -57,6 +56,7 @@ GOAL: Final = 0.95
 RUNS: Final = 5
 SIZES: Final = (1, 4, 16)
 SWEEPS: Final = 3
+REPEATS: Final = 10
 SWITCHES: Final[tuple[dict[str, str], ...]] = (
     {}, {"romio_cb_write": "disable"}, {"cb_nodes": "1"}, {"cb_nodes": "2"}, {"cb_nodes": "4"},
 )  # fmt: skip
@@ -111,23 +111,20 @@ class Case:
         times = self.repeated[AS_IT_IS]
         return (max(times) - min(times)) / 2 / statistics.mean(times)
 
-    def as_json(self) -> dict[str, Any]:
-        """Its figures, with settings as text."""
-        own = {
-            "machine": self.machine, "kind": self.kind, "verdict": self.verdict, "runs": self.runs,
-            "tuned": str(self.tuned), "advised": str(self.advised), "random_share": self.random_share,
+    @property
+    def shares(self) -> dict[str, float]:
+        """Share of the best that each way to choose reaches."""
+        return {
+            "as it is": self.share(AS_IT_IS), "advice alone": self.share(self.advised),
+            "random search": self.random_share, "vani tune": self.share(self.tuned),
         }  # fmt: skip
-        return own | {
-            "swept": {str(setting): times for setting, times in self.swept.items()},
-            "repeated": {str(setting): times for setting, times in self.repeated.items()},
-        }
 
 
 class Bench:
     """Runs programs on a machine of the stand-in, each with different noise."""
 
-    def __init__(self, machine: str, seed: int, repeats: int) -> None:
-        self.machine, self.repeats = machine, repeats
+    def __init__(self, machine: str, seed: int) -> None:
+        self.machine = machine
         self.random = random.Random(seed)
 
     def case(self, kind: str) -> Case:
@@ -149,7 +146,7 @@ class Bench:
         grid = [*dict.fromkeys([*_grid(self.machine, kind), *alone, case.tuned, case.advised])]
         case.swept = {setting: [self.seconds(kind, setting) for _ in range(SWEEPS)] for setting in grid}
         for setting in dict.fromkeys([AS_IT_IS, case.advised, case.tuned, case.best]):
-            case.repeated[setting] = [self.seconds(kind, setting) for _ in range(self.repeats)]
+            case.repeated[setting] = [self.seconds(kind, setting) for _ in range(REPEATS)]
         case.random_share = self._random_share(case)
         return case
 
@@ -158,10 +155,7 @@ class Bench:
         system = System.model_validate(stand_in.described(self.machine, MOUNT))
         advice = advise(Profile.model_validate(stand_in.profile(self.machine, kind, MOUNT)), system=system)
         candidates, not_tried = candidates_of(advice, MOUNT / "run", Program(nodes=stand_in.PROCESSES))
-        tuned = Tuned(
-            version=vani.__version__, begun="2026-01-01T00:00:00+00:00", host="modelled", command=[kind],
-            data=str(MOUNT / "run"), fresh="emptied", most_runs=RUNS, candidates=candidates, not_tried=not_tried,
-        )  # fmt: skip
+        tuned = _session(str(MOUNT / "run"), RUNS, candidates, command=[kind], not_tried=not_tried)
         return _carried_out(tuned, lambda chosen: self.seconds(kind, _setting(tuned, chosen)))
 
     def seconds(self, kind: str, setting: Setting) -> float:
@@ -181,6 +175,15 @@ class Bench:
         return statistics.median(shares)
 
 
+def _session(data: str, runs: int, candidates: Sequence[Candidate], **more: Any) -> Tuned:
+    """A session without runs yet, of at most this many."""
+    asked = {"host": "modelled", "command": ["a"], "fresh": "emptied"} | more
+    return Tuned(
+        version=vani.__version__, begun="2026-01-01T00:00:00+00:00", data=data, most_runs=runs,
+        candidates=list(candidates), **asked,
+    )  # fmt: skip
+
+
 def _carried_out(tuned: Tuned, seconds: Callable[[Sequence[int]], float]) -> Tuned:
     """A session in which runs with these candidates take `seconds`, with its result."""
     while (chosen := next_candidates(tuned)) is not None:
@@ -194,13 +197,10 @@ def _carried_out(tuned: Tuned, seconds: Callable[[Sequence[int]], float]) -> Tun
 def false_positives(runs: int, sessions: int, seed: int) -> int:
     """Sessions that call a setting proven for a program with `NOISE`, although its three settings change nothing."""
     settings = [Setting(f"-c {count}") for count in (2, 4, 8)]
-    session = Tuned(
-        version=vani.__version__, begun="2026-01-01T00:00:00+00:00", host="modelled", command=["a"], data="/d",
-        fresh="emptied", most_runs=runs, candidates=[
-            Candidate(rule="R", name="r", reason="", expected=None, setting=TunedSetting(layout=setting.layout))
-            for setting in settings
-        ],
-    )  # fmt: skip
+    session = _session("/d", runs, [
+        Candidate(rule="R", name="r", reason="", expected=None, setting=TunedSetting(layout=setting.layout))
+        for setting in settings
+    ])  # fmt: skip
     random = np.random.default_rng(seed)
     ended = (_carried_out(session, lambda _: float(np.exp(random.normal(0, NOISE)))) for _ in range(sessions))
     return sum(tuned.result is not None and tuned.result.verdict == "proven" for tuned in ended)
@@ -241,8 +241,7 @@ def _table(cases: Sequence[Case]) -> str:
         "| --- | --- | ---: | --- | ---: | ---: | ---: | ---: | --- |",
     ]
     for case in cases:
-        shares = [case.share(case.advised), case.random_share, case.share(case.tuned)]
-        cells = [f"{100 * share:.0f} %" for share in shares]
+        cells = [f"{100 * share:.0f} %" for share in [*case.shares.values()][1:]]
         verdict = case.verdict.replace("_", " ") if case.runs > 1 else "nothing tried"
         if case.tuned != AS_IT_IS:
             verdict += f": {case.tuned}"
@@ -252,22 +251,12 @@ def _table(cases: Sequence[Case]) -> str:
 
 
 def _reached(cases: Sequence[Case]) -> str:
-    ways = {"as it is": AS_IT_IS, "advice alone": "advised", "vani tune": "tuned"}
-    counts = [
-        f"{name} {sum(case.share(way if isinstance(way, Setting) else getattr(case, way)) >= GOAL for case in cases)}"
-        for name, way in ways.items()
-    ]
-    counts.insert(2, f"random search {sum(case.random_share >= GOAL for case in cases)}")
+    counts = (f"{name} {sum(case.shares[name] >= GOAL for case in cases)}" for name in cases[0].shares)
     return f"{', '.join(counts)} of {len(cases)} at {100 * GOAL:.0f} % of the best"
 
 
 def _summary(cases: Sequence[Case]) -> str:
-    ways = {
-        "as it is": [case.share(AS_IT_IS) for case in cases],
-        "advice alone": [case.share(case.advised) for case in cases],
-        "random search": [case.random_share for case in cases],
-        "vani tune": [case.share(case.tuned) for case in cases],
-    }
+    ways = {name: [case.shares[name] for case in cases] for name in cases[0].shares}
     lines = [
         f"{name}: {sum(share >= GOAL for share in shares)} of {len(cases)} cases reach {100 * GOAL:.0f} % of the best, "
         f"median {100 * statistics.median(shares):.0f} %, least {100 * min(shares):.0f} %"
@@ -296,9 +285,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--machine", action="append", help=f"of {', '.join(MACHINES)}, or `drawn N` for one with figures drawn by N"
     )
     parser.add_argument("--kind", choices=stand_in.KINDS, action="append")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write all seconds here")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--repeats", type=int, default=10, metavar="N", help="fresh runs of each setting")
     parser.add_argument(
         "--noise", type=int, metavar="SESSIONS", help="only count false winners, in so many sessions of 5 and of 9 runs"
     )
@@ -307,12 +294,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print("\n".join(_false_positives(runs, options.noise, options.seed) for runs in (RUNS, 9)))
         return 0
     cases = [
-        Bench(machine, options.seed, options.repeats).case(kind)
+        Bench(machine, options.seed).case(kind)
         for machine in options.machine or [*MACHINES, DRAWN]
         for kind in options.kind or stand_in.KINDS
     ]
-    if options.json:
-        options.json.write_text(json.dumps([case.as_json() for case in cases], indent=1) + "\n")
     print(_table(cases))
     for name in dict.fromkeys(case.machine for case in cases):
         print(f"{name}: {_reached([case for case in cases if case.machine == name])}")
