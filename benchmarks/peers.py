@@ -213,19 +213,17 @@ def _run_on_copy(words: Sequence[str | Path], source: Path, place: Path, limit_s
 
 def _add_ratios(rows: Sequence[dict[str, Any]]) -> None:
     """Add ratios to the rows of one input: each tool's figures over the total of Vani's commands that do the same."""
-    by_tool = {row["tool"]: row for row in rows}
+    by_tool = {row["tool"]: row for row in rows if row["outcome"] == "done"}
     for peer in PEERS:
-        row, ours = by_tool.get(peer.name), [by_tool.get(f"vani {name}") for name in peer.beside]
-        if row is None or not all(one and one["outcome"] == "done" for one in (row, *ours)):
+        row, vani = by_tool.get(peer.name), [by_tool.get(f"vani {name}") for name in peer.beside]
+        if row is None or None in vani:
             continue
-        vani = [one for one in ours if one is not None]
         row["cpu_x"] = row["cpu_s"] / sum(one["cpu_s"] for one in vani)
         row["seconds_x"] = row["seconds"] / sum(one["seconds"] for one in vani)
         row["peak_x"] = row["peak_bytes"] / max(one["peak_bytes"] for one in vani)
         row["work_x"] = None
         if all(one["start_s"] is not None for one in (row, *vani)):
-            theirs = row["cpu_s"] - row["start_s"]
-            own = sum(one["cpu_s"] - one["start_s"] for one in vani)
+            theirs, own = (sum(one["cpu_s"] - one["start_s"] for one in some) for some in ([row], vani))
             row["work_x"] = theirs / own if min(theirs, own) > _LEAST_WORK_S else None
 
 

@@ -192,14 +192,9 @@ def _ways(sizes: Sequence[int], most: Sequence[int], limit: float) -> np.ndarray
 
 
 def _fills(ways: np.ndarray, counts: Sequence[int], targets: int) -> bool:
-    every = np.vstack([ways.T, np.ones(len(ways))])
-    wanted = np.array([*counts, targets])
-    found = milp(
-        np.zeros(len(ways)),
-        constraints=LinearConstraint(every, wanted, wanted),
-        integrality=np.ones(len(ways)),
-        bounds=Bounds(0, targets),
-    )
+    number, wanted = len(ways), np.array([*counts, targets])
+    constraints = LinearConstraint(np.vstack([ways.T, np.ones(number)]), wanted, wanted)
+    found = milp(np.zeros(number), constraints=constraints, integrality=np.ones(number), bounds=Bounds(0, targets))
     return bool(found.status == 0)
 
 

@@ -1,4 +1,4 @@
-"""Writes huge Recorder traces in little memory: `python -m benchmarks.trace_generator OUT --calls 1e8 ...`.
+"""Writes huge Recorder traces in little memory: `python -m tests.traces.trace_generator OUT --calls 1e8 ...`.
 
 Every rank opens its files one after the other, makes its data calls on each and closes it:
 
@@ -25,6 +25,7 @@ from __future__ import annotations
 import argparse
 import json
 import struct
+import sys
 import time
 import zlib
 from collections import Counter
@@ -726,7 +727,7 @@ def count(text: str) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="benchmarks.trace_generator", description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(prog="tests.traces.trace_generator", description=__doc__.splitlines()[0])
     parser.add_argument("out", type=Path, help="directory to write the trace into")
     calls = parser.add_mutually_exclusive_group(required=True)
     calls.add_argument("--calls", type=count, help="calls of all ranks together, e.g. 5e8")
@@ -780,3 +781,7 @@ def main(arguments: list[str] | None = None) -> int:
         parser.error(str(error))
     print(json.dumps(asdict(generated), indent=2))
     return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
