@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from vani.collect import collect
-from vani.collect.probe import NoAnswer
+from vani.collect.node import NoAnswer
 from vani.schema.document import dumps, loads
 from vani.schema.job import Job
 

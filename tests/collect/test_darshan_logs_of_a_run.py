@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from vani.collect.tracing.darshan_logs import logs_since
+from vani.collect.tracing.tracers import logs_since
 
 
 def log(folder: Path, name: str = "solver_id4242-77_3-3-1-1", user: str = getuser(), age_s: float = 0) -> Path:

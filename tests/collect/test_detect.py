@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from vani.collect.lustre import parse_version
-from vani.collect.probe import NoAnswer, ask
+from vani.collect.file_systems import parse_version
+from vani.collect.node import NoAnswer, ask
 from vani.collect.system import detect, parse_burst_buffers
 from vani.models.pfl import parse_options
 from vani.schema.document import dumps, loads

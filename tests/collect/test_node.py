@@ -4,8 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from vani.collect.hardware import count_cores, count_gpus, memory_bytes, visible_gpus
-from vani.collect.limits import allowed_cpus, parse_cpu_list, read_limits
+from vani.collect.node import (
+    allowed_cpus,
+    count_cores,
+    count_gpus,
+    memory_bytes,
+    parse_cpu_list,
+    read_limits,
+    visible_gpus,
+)
 
 
 @pytest.fixture

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from vani.collect.gpfs import parse_mmlsfs, read_gpfs
-from vani.collect.lustre import parse_df, parse_layout, read_lustre
+from vani.collect.file_systems import parse_df, parse_layout, parse_mmlsfs, read_gpfs, read_lustre
 from vani.collect.mounts import (
     burst_buffer_dirs,
     in_memory,
@@ -18,7 +17,7 @@ from vani.collect.mounts import (
     read_mounts,
     space_of,
 )
-from vani.collect.probe import NoAnswer, ask
+from vani.collect.node import NoAnswer, ask
 from vani.schema.job import Mount
 
 MOUNTINFO = r"""

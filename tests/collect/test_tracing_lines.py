@@ -7,12 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from vani.collect.tracing.dftracer_library import find_dftracer
 from vani.collect.tracing.launchers import launcher_of, programs_at, with_variables
-from vani.collect.tracing.line import dftracer_line, recorder_line, strace_line
+from vani.collect.tracing.line import dftracer_line, free_name, is_static, recorder_line, strace_line
 from vani.collect.tracing.rank import log_of
-from vani.collect.tracing.recorder_library import find_recorder
-from vani.collect.tracing.run import free_name, is_static
+from vani.collect.tracing.tracers import find_dftracer, find_recorder
 from vani.errors import InputError
 
 SET = {"LD_PRELOAD": "/opt/librecorder.so", "RECORDER_TRACES_DIR": "/run/a trace"}

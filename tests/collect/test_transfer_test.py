@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from vani.collect import transfer_test
-from vani.collect.probe import NoAnswer
+from vani.collect.node import NoAnswer
 from vani.collect.stripe_sweep import PATTERNS, _tasks, counts_of, sweep
 from vani.collect.system import detect
 from vani.collect.transfer_test import Measurement, measure

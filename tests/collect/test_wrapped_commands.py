@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from vani.collect.tracing.scripts import launches_in, starts_others
+from vani.collect.tracing.launchers import launches_in, starts_others
 from vani.readers.programs import program_behind
 
 

@@ -12,9 +12,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from vani.schema.tuned import Candidate, RunIO, Setting, Tuned, TunedRun
-from vani.tune.comparison import compare
-from vani.tune.prior import expected_saving
-from vani.tune.search import ERROR_RATE, next_candidates, not_worth_a_run, result_of
+from vani.tune.search import ERROR_RATE, compare, expected_saving, next_candidates, not_worth_a_run, result_of
 
 SETTINGS = [Setting(layout="-c 8"), Setting(hints={"cb_nodes": "8"}), Setting(environment={"TMPDIR": "/dev/shm"})]
 

@@ -19,7 +19,7 @@ import vani
 from vani.atomic import write_text
 from vani.cli.options import FILE, settings_options
 from vani.cli.sources import OptionalFile
-from vani.collect.layouts import layout_problem
+from vani.collect.file_systems import layout_problem
 from vani.errors import InputError, one_line
 from vani.render.script import advice_script, lasting_commands, tuned_script
 from vani.schema.advice import Advice

@@ -78,7 +78,7 @@ def measured_system(result: PathLike | Benchmark, *, system: PathLike | System |
         The result or the machine cannot be read.
     """
     measured = result if isinstance(result, Benchmark) else read_result(_result(result))
-    from vani.collect.benchmark_system import measured_system as described  # noqa: PLC0415 - loads numpy
+    from vani.collect.system import measured_system as described  # noqa: PLC0415 - loads numpy
 
     return described(measured, system_of(system))
 

@@ -35,11 +35,11 @@ from vani.cli.tune_trials import (
     in_order,
     kept_settings,
 )
-from vani.collect.probe import NoAnswer, ask
+from vani.collect.node import NoAnswer, ask
 from vani.collect.scheduler import read_scheduler
 from vani.collect.tracing.launchers import mapped
-from vani.collect.tracing.recorder_library import find_recorder
 from vani.collect.tracing.trace import trace
+from vani.collect.tracing.tracers import find_recorder
 from vani.errors import InputError
 from vani.plug_ins import centre
 from vani.render.script import tuned_script

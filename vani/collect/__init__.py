@@ -11,10 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from vani.collect.dataset import Bounds, sample_dataset, type_of_values
-from vani.collect.gpfs import read_gpfs
-from vani.collect.hardware import count_cores, count_gpus, memory_bytes, visible_gpus
-from vani.collect.limits import allowed_cpus, read_limits
-from vani.collect.lustre import read_lustre
+from vani.collect.file_systems import read_gpfs, read_lustre
 from vani.collect.mounts import (
     burst_buffer_dirs,
     in_memory,
@@ -23,7 +20,16 @@ from vani.collect.mounts import (
     read_mounts,
     space_of,
 )
-from vani.collect.probe import Ask, ask
+from vani.collect.node import (
+    Ask,
+    allowed_cpus,
+    ask,
+    count_cores,
+    count_gpus,
+    memory_bytes,
+    read_limits,
+    visible_gpus,
+)
 from vani.collect.scheduler import Allocation, read_scheduler
 from vani.schema.job import Job, Limits
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Final
 
-from vani.collect.probe import read
+from vani.collect.node import read
 from vani.schema.job import IN_MEMORY, Mount, is_below
 
 PARALLEL: Final = {

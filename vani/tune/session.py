@@ -13,9 +13,9 @@ from typing import Any, Literal, Protocol
 
 from vani.errors import InputError
 from vani.schema.tuned import RunIO, Setting, Tuned, TunedRun
-from vani.tune.near import Near, remove_noted
 from vani.tune.search import next_candidates, not_worth_a_run, result_of
 from vani.tune.trial import (
+    Near,
     begin_folder,
     command_in,
     empty,
@@ -24,6 +24,7 @@ from vani.tune.trial import (
     launch,
     launch_shell,
     printed_by,
+    remove_noted,
     seconds_in,
     signals_waiting,
 )

@@ -1,4 +1,7 @@
-"""One run of a program with one setting: its folder, environment and time, and cleaning up afterwards."""
+"""One run of a program with one setting: its folder, environment, time, and cleaning up.
+
+A run may use folders near the nodes in place of others, with copies before and after it.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +12,10 @@ import signal
 import subprocess
 import threading
 import time
+import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
 from typing import Final
@@ -225,3 +229,71 @@ def _ended_with_us(process: subprocess.Popen[bytes]) -> Iterator[None]:
                 with suppress(ProcessLookupError):
                     os.killpg(process.pid, signal.SIGKILL)
                 process.wait()
+
+
+_PREFIX: Final = "vani-tune-"
+
+
+@dataclass
+class Near:
+    """Folders that a setting stages to near storage for one run.
+
+    Parameters
+    ----------
+    folder
+        Output folder of the run.
+    note
+        File that lists the created folders, so that a later session can remove those of a killed one.
+    """
+
+    setting: Setting
+    folder: Path
+    note: Path
+    output: Path = field(init=False)
+    """Folder that the program writes to."""
+    inputs: dict[str, str] = field(init=False, default_factory=dict)
+    """Copy of each input folder."""
+
+    def __post_init__(self) -> None:
+        self.output = self.folder
+
+    def begin(self) -> None:
+        """Create the folders and copy what the program reads. Raises OSError on failure."""
+        for source, near in self.setting.stage_in.items():
+            copy = self._new(near)
+            shutil.copytree(source, copy, symlinks=True, dirs_exist_ok=True)
+            self.inputs[source] = str(copy)
+        if self.setting.stage_out is not None:
+            self.output = self._new(self.setting.stage_out)
+
+    def words(self, words: Sequence[str]) -> list[str]:
+        """The command with input folders replaced by their copies."""
+        replaced = list(words)
+        for source, copy in self.inputs.items():
+            replaced = [word.replace(source, copy) for word in replaced]
+        return replaced
+
+    def bring_back(self) -> None:
+        """Copy what the program wrote to the run's output folder. Raises OSError on failure."""
+        if self.output != self.folder:
+            shutil.copytree(self.output, self.folder, symlinks=True, dirs_exist_ok=True)
+
+    def _new(self, near: str) -> Path:
+        path = Path(near) / f"{_PREFIX}{uuid.uuid4().hex[:12]}"
+        with self.note.open("a", encoding="utf-8") as file:
+            file.write(f"{path}\n")
+            file.flush()
+            os.fsync(file.fileno())
+        path.mkdir(mode=0o700)
+        return path
+
+
+def remove_noted(note: Path) -> None:
+    """Remove the folders listed in the note, and the note itself."""
+    if not note.is_file():
+        return
+    for line in note.read_text(encoding="utf-8").splitlines():
+        path = Path(line)
+        if path.name.startswith(_PREFIX) and path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path)
+    note.unlink()

@@ -1,12 +1,20 @@
-"""The command line that runs a command under a tracer, as a list of words that no shell sees."""
+"""The command line that runs a command under a tracer, as words that no shell sees, and the files that it leaves."""
 
 from __future__ import annotations
 
+import json
+import os
 import shutil
+import signal
+import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import FrameType
+from typing import Literal
 
 from vani.collect.tracing.launchers import launcher_of, programs_at, with_variables
 from vani.errors import InputError
@@ -135,3 +143,138 @@ def strace_line(
     for at in reversed(programs_at(command[behind:], launcher)):
         words[behind + at : behind + at] = [*begin, strace, *STRACE, "--"]
     return TracedLine("strace", words)
+
+
+_MARK = "vani-trace.json"
+_FORWARDED = (signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
+
+
+@dataclass(frozen=True)
+class Traced:
+    """A command that ran."""
+
+    status: int
+    """Exit status; 128 plus the signal number if a signal ended the command."""
+    files: int
+    """Files of the trace."""
+    bytes: int
+
+
+def free_name(name: str) -> Path:
+    """A folder that does not exist yet: `NAME.trace`, `NAME.trace.2`, ..."""
+    path, number = Path(f"{name}.trace"), 1
+    while os.path.lexists(path):
+        number += 1
+        path = Path(f"{name}.trace.{number}")
+    return path
+
+
+def begin_folder(folder: Path, line: TracedLine, command: Sequence[str]) -> None:
+    """Create the folder of the trace, and record the command in it.
+
+    Raises
+    ------
+    InputError
+        The name exists already, or the folder cannot be created.
+    """
+    try:
+        folder.mkdir()
+    except FileExistsError:
+        raise InputError(
+            "already exists: traces are not overwritten", where=folder, todo="name another folder with -o"
+        ) from None
+    except OSError as error:
+        raise InputError(
+            f"cannot be made ({error.strerror})", where=folder, todo="name another with -o"
+        ) from error
+    if line.tracer == "strace":
+        noted = {
+            "tracer": line.tracer,
+            "command": list(command),
+            "folder": str(Path.cwd()),
+            "started_s": time.time(),
+        }
+        (folder / _MARK).write_text(json.dumps(noted, indent=1) + "\n", encoding="utf-8")
+
+
+def run_line(line: TracedLine, folder: Path, environment: Mapping[str, str]) -> Traced:
+    """Run the command line with this process's streams until it ends.
+
+    Raises
+    ------
+    InputError
+        It cannot be started.
+    """
+    before = set(folder.rglob("*"))
+    try:
+        process = subprocess.Popen(line.words, env={**environment, **line.variables})
+    except OSError as error:
+        raise InputError(
+            f"cannot be started ({error.strerror})", where=line.words[0], todo="check the spelling"
+        ) from error
+    with _signals_to(process, traced=Path(line.words[0]).name == "strace"):
+        status = process.wait()
+    left = [path for path in folder.rglob("*") if path.is_file() and path not in before]
+    return Traced(
+        128 - status if status < 0 else status,
+        len(left),
+        sum(path.stat().st_size for path in left),
+    )
+
+
+@contextmanager
+def _signals_to(process: subprocess.Popen[bytes], *, traced: bool) -> Iterator[None]:
+    """Let signals end the command, not this process, which must still report where the trace is.
+
+    Parameters
+    ----------
+    traced
+        The process is strace; signals are for the program.
+    """
+
+    def forward(number: int, frame: FrameType | None) -> None:
+        del frame
+        # strace blocks signals, and the program would continue without it.
+        for pid in (_begun_by(process.pid) if traced else []) or [process.pid]:
+            with suppress(ProcessLookupError):
+                os.kill(pid, number)
+
+    def ignore(number: int, frame: FrameType | None) -> None:
+        """Ignore Ctrl-C, which a terminal sends to all its processes, including the command."""
+
+    before = {number: signal.signal(number, forward) for number in _FORWARDED}
+    before[signal.SIGINT] = signal.signal(signal.SIGINT, ignore)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _begun_by(pid: int) -> list[int]:
+    """The child processes of a process, as reported by Linux."""
+    try:
+        return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    except (OSError, ValueError):
+        return []
+
+
+def is_static(program: Path) -> bool:
+    """Return whether a program is statically linked, so that no library can be preloaded.
+
+    True for an ELF file without an interpreter segment (System V ABI, chapter 5); False for all others, including
+    scripts.
+    """
+    try:
+        with program.open("rb") as file:
+            head = file.read(64)
+            if len(head) < 64 or head[:4] != b"\x7fELF" or head[4] != 2:
+                return False
+            order: Literal["little", "big"] = "little" if head[5] == 1 else "big"
+            at, size, number = (int.from_bytes(head[a:b], order) for a, b in ((32, 40), (54, 56), (56, 58)))
+            file.seek(at)
+            table = file.read(size * number)
+    except OSError:
+        return False
+    kinds = {int.from_bytes(table[i * size : i * size + 4], order) for i in range(number)}
+    return bool(kinds) and 3 not in kinds

@@ -12,12 +12,17 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 from pydantic import Field
 
 from vani.collect import collect as facts_of_job
-from vani.collect.tracing.dftracer_library import find_dftracer
-from vani.collect.tracing.launchers import launcher_of, programs_at
-from vani.collect.tracing.line import dftracer_line, recorder_line, strace_line
-from vani.collect.tracing.recorder_library import find_recorder
-from vani.collect.tracing.run import begin_folder, free_name, is_static, run_line
-from vani.collect.tracing.scripts import launches_in, starts_others
+from vani.collect.tracing.launchers import launcher_of, launches_in, programs_at, starts_others
+from vani.collect.tracing.line import (
+    begin_folder,
+    dftracer_line,
+    free_name,
+    is_static,
+    recorder_line,
+    run_line,
+    strace_line,
+)
+from vani.collect.tracing.tracers import find_dftracer, find_recorder
 from vani.errors import InputError, VaniError
 from vani.readers.programs import app_of, program_behind
 from vani.schema.document import dumps
@@ -25,7 +30,7 @@ from vani.schema.settings import Option, Settings
 from vani.units import counted
 
 if TYPE_CHECKING:
-    from vani.collect.tracing.run import Traced
+    from vani.collect.tracing.line import Traced
     from vani.readers.trace_reader import TraceReader
 
 _PRELOADED: Final = {"recorder": "Recorder", "dftracer": "DFTracer"}

@@ -1,0 +1,326 @@
+"""Facts of Lustre and GPFS (Storage Scale) about a mount, and layouts of new files, also of BeeGFS and DAOS.
+
+Of Lustre: targets, space, the default layout, and capabilities of the servers; of GPFS: block size, subblock size,
+version.
+
+Sources: lfs-df.1 and lfs-getstripe.1 of the Lustre release; the manual's section on self-extending layouts;
+`lprocfs_import_seq_show` of the release for `lctl get_param mdc.*.import`. `lfs df` exits with a status other than 0 if
+a target does not answer, after printing the others. The manual page of mmlsfs: with `-Y`, fields are separated by
+colons and percent-encoded; IBM Storage Scale, "Block size": all data of a file system has the same block size, and if
+metadata has another one (`mmcrfs --metadata-block-size`), the pool `system` contains only metadata and all data is in
+other pools.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path, PurePosixPath
+from typing import Final
+from urllib.parse import unquote
+
+from vani.collect.node import Ask, NoAnswer, ask
+from vani.schema.job import Gpfs, Lustre
+from vani.schema.settings import PathLike
+from vani.units import parse_bytes
+
+_OVERSTRIPING: Final = (2, 13)
+"""First version in which `-C` works (lfs-setstripe(1))."""
+
+
+@dataclass(frozen=True)
+class Software:
+    """Version of the servers, and whether client and servers agree on overstriping; None if unknown.
+
+    `why` states the source, or the reason for missing facts.
+    """
+
+    version: str | None
+    overstriping: bool | None
+    why: str
+
+
+def read_lustre(folder: str, ask: Ask, data: str | None = None) -> tuple[Lustre, list[str]]:
+    """Query `lfs` about the mount at `folder`; also returns reasons for missing answers, one per query.
+
+    Parameters
+    ----------
+    data
+        Folder of the data on that mount, whose default layout is read, because a project may have its
+        own. Without it, the mount point's is read.
+    """
+    problems: list[str] = []
+    facts: dict[str, object] = {"dir": folder, **parse_df(_printed(["lfs", "df", folder], ask, problems))}
+    for place in dict.fromkeys((data or folder, folder)):
+        layout = parse_layout(_printed(["lfs", "getstripe", "-d", place], ask, problems))
+        if layout:
+            facts |= layout | {"layout_dir": place}
+            break
+    return Lustre.model_validate(facts), list(dict.fromkeys(problems))
+
+
+def _printed(command: list[str], ask: Ask, problems: list[str]) -> str:
+    """The output of the command, even if it failed, in which case the failure is added to `problems`."""
+    try:
+        return ask(command)
+    except NoAnswer as error:
+        problems.append(f"{error}; its output is stored" if error.printed.strip() else str(error))
+        return error.printed
+
+
+def parse_df(text: str) -> dict[str, object]:
+    """Count targets and add up space from `lfs df` (in units of 1 KiB)."""
+    facts: dict[str, object] = {}
+    for kind, key in (("OST", "osts"), ("MDT", "mdts")):
+        targets = re.findall(rf"^\S+-{kind}[0-9a-f]{{4}}_UUID\b", text, re.MULTILINE)
+        if targets:
+            facts[key] = len(targets)
+    space = re.findall(r"^\S+-MDT[0-9a-f]{4}_UUID\s+(\d{1,18})\s+\d+\s+(\d{1,18})\b", text, re.MULTILINE)
+    if space:
+        facts["mdt_capacity"] = sum(int(whole) for whole, _ in space) * 1024
+        facts["mdt_free"] = sum(int(free) for _, free in space) * 1024
+    summary = re.search(r"^filesystem[_ ]summary:\s+(\d{1,18})\s+\d+\s+(\d{1,18})\b", text, re.MULTILINE)
+    if summary:
+        facts |= {"capacity": int(summary[1]) * 1024, "free": int(summary[2]) * 1024}
+    return facts
+
+
+def parse_layout(text: str) -> dict[str, object]:
+    """Parse the default layout from `lfs getstripe -d`; a composite one as options of `lfs setstripe`."""
+    components = re.split(r"^\s*(?:-\s+)?lcme_id:", text, flags=re.MULTILINE)[1:]
+    if components:
+        return {"layout": " ".join(filter(None, map(_component, _with_extensions(components))))}
+    count, size = _value("stripe_count", text), _value("stripe_size", text)
+    facts: dict[str, object] = {}
+    # 0 means the file system's default, which is what we want to know.
+    if count and re.fullmatch(r"-?[1-9]\d*", count):
+        facts["stripe_count"] = int(count)
+    if size and re.fullmatch(r"[1-9]\d*", size):
+        facts["stripe_size"] = int(size)
+    return facts
+
+
+def read_software(device: str, ask: Ask) -> Software:
+    """Determine the version of a mount's servers, and whether several objects per target are possible.
+
+    `device` is the mount's, such as `10.0.0.1@o2ib:/scratch`. The features on which client and servers agreed count;
+    otherwise the older of both versions. The client's version alone can only show that the feature does not work.
+    """
+    client, why = None, ""
+    try:
+        client = parse_version(ask(["lfs", "--version"]))
+    except NoAnswer as error:
+        why = str(error)
+    name = device.rpartition(":/")[2].partition("/")[0] or "*"
+    question = ["lctl", "get_param", f"mdc.{name}-*.import"]
+    version, why_no_servers = None, ""
+    try:
+        printed = ask(question)
+    except NoAnswer as error:
+        printed, why_no_servers = error.printed, str(error)
+    versions = re.findall(r"target_version:\s*([0-9.]+)", printed)
+    servers = [number for text in versions if (number := parse_version(text)) is not None]
+    if servers:
+        version = ".".join(map(str, min(servers)))
+    agreed = re.findall(r"connect_flags:\s*\[(.*?)\]", printed, re.DOTALL)
+    if agreed:
+        works = all(re.search(r"\boverstriping\b", flags) for flags in agreed)
+        return Software(version, works, " ".join(question))
+    if client is not None and client < _OVERSTRIPING:
+        return Software(version, False, f"lfs --version: {'.'.join(map(str, client))}, from 2.13 on")
+    if client is not None and servers:
+        both = f"lfs --version: {'.'.join(map(str, client))}; {' '.join(question)}: {version}; from 2.13 on"
+        return Software(version, min(servers) >= _OVERSTRIPING, both)
+    if client is not None:
+        # A new client may talk to an old server.
+        known = f"the client is {'.'.join(map(str, client))}"
+        return Software(
+            None, None, f"{known}, and the servers' version is not known: {why_no_servers or 'lctl prints nothing'}"
+        )
+    return Software(version, None, why or "lfs --version does not print it")
+
+
+def parse_version(text: str) -> tuple[int, ...] | None:
+    """The first version in a text: `lfs 2.15.3` is (2, 15, 3)."""
+    match = re.search(r"\b(\d+)\.(\d+)(?:\.(\d+))?", text)
+    return tuple(int(part) for part in match.groups() if part) if match else None
+
+
+def _with_extensions(components: list[str]) -> list[str]:
+    """Merge each self-extending component with its extension space: Lustre shows two, `lfs setstripe` expects one."""
+    whole: list[str] = []
+    for text in components:
+        size, end = _value("extension_size", text), _value(r"lcme_extent\.e_end", text)
+        if size and end and whole:
+            literal = end.replace("\\", r"\\")
+            grown = re.sub(r"(\blcme_extent\.e_end:\s*)\S+", rf"\g<1>{literal}", whole[-1])
+            whole[-1] = f"{grown}\n extension_of: {size}\n"
+        else:
+            whole.append(text)
+    return whole
+
+
+def _component(text: str) -> str:
+    end, pattern = _value(r"lcme_extent\.e_end", text), _value("pattern", text)
+    if end is None:
+        return ""
+    words = ["-E", "-1" if end.upper() == "EOF" else end]
+    if pattern == "mdt":
+        return " ".join([*words, "-L", "mdt"])
+    for option, key in (
+        ("-z", "extension_of"),
+        ("-c", "stripe_count"),
+        ("-S", "stripe_size"),
+        ("-p", "pool"),
+    ):
+        value = _value(key, text)
+        words += [option, value] if value else []
+    return " ".join(words)
+
+
+def _value(key: str, text: str) -> str | None:
+    match = re.search(rf"\b(?:lmm_)?{key}:\s*(\S+)", text)
+    return match[1] if match else None
+
+
+_PROGRAMS = {"lfs": ("lfs",), "beegfs-ctl": ("beegfs-ctl", "beegfs"), "daos": ("daos",)}
+
+
+def layout_line(layout: str, folder: PathLike) -> str:
+    """The command that sets a folder's layout; `lfs setstripe` unless the layout names another program."""
+    command = f"lfs setstripe {layout}" if layout.startswith("-") else layout
+    return f"{command} {shlex.quote(str(folder))}"
+
+
+def missing_program(layout: str) -> str | None:
+    """The program that sets this layout if it is not installed, else None."""
+    program = layout_line(layout, "").split(" ", 1)[0]
+    return None if any(map(shutil.which, _PROGRAMS.get(program, (program,)))) else program
+
+
+def layout_problem(folder: Path, layout: str) -> tuple[str, bool | None] | None:
+    """Compare the layout that a folder gives new files with the requested one.
+
+    Returns None if they agree. Otherwise returns a sentence, with False if they differ and None if that is unknown.
+    """
+    words = shlex.split(layout)
+    if words[0] == "beegfs-ctl":
+        return _pattern_problem(folder, layout)
+    if words[0] == "daos":
+        return _class_problem(folder, words[words.index("--oclass") + 1])
+    return _stripes_problem(folder, words)
+
+
+def _pattern_problem(folder: Path, layout: str) -> tuple[str, bool | None] | None:
+    retro = ["beegfs", "entry", "info", "--retro", "--verbose", str(folder)]
+    command = ["beegfs-ctl", "--getentryinfo", str(folder)] if shutil.which("beegfs-ctl") else retro
+    try:
+        printed = ask(command)
+    except NoAnswer as error:
+        return f"the pattern is unknown ({error})", None
+    has = re.search(r"targets: desired: *([0-9]+)", printed), re.search(r"Chunksize: *([0-9]+[kKMG]?)", printed)
+    if not all(has):
+        return f"the pattern is unknown ({' '.join(command[:2])} names none)", None
+    now = [match[1].upper() for match in has if match]
+    wanted = re.findall(r"=([0-9]+[kKMG]?)", layout.upper())
+    if list(map(parse_bytes, now)) == list(map(parse_bytes, wanted)):
+        return None
+    return f"the pattern was not applied (it has {now[0]} targets, chunks of {now[1]})", False
+
+
+def _class_problem(folder: Path, wanted: str) -> tuple[str, bool | None] | None:
+    try:
+        printed = ask(["daos", "filesystem", "get-attr", "--path", str(folder)])
+    except NoAnswer as error:
+        return f"the object class is not known ({error})", None
+    match = re.search(r"Object Class = *(\w+)", printed)
+    if match is None:
+        return "the object class is not known (daos filesystem get-attr names none)", None
+    return None if match[1] == wanted else (f"the object class was not applied (it is {match[1]})", False)
+
+
+def _stripes_problem(folder: Path, options: Sequence[str]) -> tuple[str, bool | None] | None:
+    try:
+        printed = ask(["lfs", "getstripe", "-d", str(folder)])
+    except NoAnswer as error:
+        return f"the layout is not known ({error})", None
+    layout = parse_layout(printed)
+    if not layout:
+        return "the layout is not known (lfs getstripe -d names none)", None
+    wanted = _requested(options)
+    composite = str(layout.get("layout", ""))
+    have: dict[str, object] = {"components": composite.count("-E ")} if composite else dict(layout)
+    wrong = [
+        f"{key} {have[key]}, not {value}"
+        for key, value in wanted.items()
+        if key in have and have[key] != value
+    ]
+    missing = [key for key in wanted if key not in have]
+    if "components" in missing or ("components" in have and "components" not in wanted):
+        return f"the layout was not applied (lfs getstripe -d shows {composite or layout})", False
+    if wrong:
+        return f"the layout was not applied (lfs getstripe -d shows {', '.join(wrong)})", False
+    return (f"lfs getstripe -d does not show {', '.join(missing)}", None) if missing else None
+
+
+def _requested(options: Sequence[str]) -> dict[str, object]:
+    if "-E" in options:
+        return {"components": list(options).count("-E")}
+    wanted: dict[str, object] = {}
+    for option, value in pairwise(options):
+        if option in ("-c", "-C"):
+            wanted["stripe_count"] = int(value)
+        elif option == "-S":
+            wanted["stripe_size"] = parse_bytes(value)
+    return wanted
+
+
+_FIELDS = {"blockSize": "block_size", "minFragmentSize": "subblock_size"}
+_MAX_DIGITS = 18
+
+
+def read_gpfs(folder: str, device: str, ask: Ask) -> tuple[Gpfs, list[str]]:
+    """Query `mmlsfs` about the file system `device` at `folder`; also returns reasons for missing answers."""
+    device = PurePosixPath(device).name or device
+    problems: list[str] = []
+    for program in ("mmlsfs", "/usr/lpp/mmfs/bin/mmlsfs"):
+        try:
+            facts, failed = parse_mmlsfs(ask([program, device, "-Y"])), False
+        except NoAnswer as error:
+            problems.append(str(error))
+            facts, failed = parse_mmlsfs(error.printed), True
+        if facts or not failed:
+            gpfs = Gpfs.model_validate({"dir": folder, "device": device, **facts})
+            return gpfs, [f"{problems[-1]}; its output is stored"] if failed else []
+    return Gpfs(dir=folder, device=device), problems[:1]
+
+
+def parse_mmlsfs(text: str) -> dict[str, object]:
+    """Parse the output of `mmlsfs DEVICE -Y`: sizes in bytes, for the pools with data."""
+    lines = [
+        [unquote(part) for part in line.split(":")]
+        for line in text.splitlines()
+        if line.startswith("mmlsfs:")
+    ]
+    header = next((line for line in lines if "HEADER" in line), None)
+    if header is None or "fieldName" not in header or "data" not in header:
+        return {}
+    name_at, data_at = header.index("fieldName"), header.index("data")
+    remarks_at = header.index("remarks") if "remarks" in header else -1
+    facts: dict[str, object] = {}
+    for line in lines:
+        if line is header or len(line) <= max(name_at, data_at):
+            continue
+        name, data = line[name_at], line[data_at]
+        if name in _FIELDS and data.isdecimal() and len(data) <= _MAX_DIGITS:
+            pool = line[remarks_at] if 0 <= remarks_at < len(line) else ""
+            # There is one line for `system pool` and one for `other pools` if they differ, otherwise a single one.
+            if not (pool.startswith("system") and _FIELDS[name] in facts):
+                facts[_FIELDS[name]] = int(data)
+        elif name == "filesystemVersion" and data:
+            facts["version"] = data.split(" ")[0]
+    return facts
