@@ -20,7 +20,6 @@ from vani.advisors.data_files import (
     extent,
     is_data,
     is_software,
-    may_include_flushing,
     share_of,
 )
 from vani.advisors.movers import FUNNEL_BYTES, are_plain, gathers, is_funnel, movers_of, moves_collectively
@@ -168,7 +167,7 @@ def requests_of(item: Item) -> float:
 
 
 def flushes_of(item: Item) -> float:
-    return (item.io.ops.sync or 0) * item.part.flushes
+    return item.io.ops.sync * item.part.flushes
 
 
 def moved_in(item: Item) -> float:
@@ -293,7 +292,7 @@ def _is_polled(item: Item) -> bool:
         # A process that waits for new data reads at the end of the file and gets no bytes.
         looks = 0
     looks += _empty_reads(io)
-    return looks >= LOOKS * max(1, item.file.processes) and io.ops.write + (io.ops.sync or 0) < MOST * looks
+    return looks >= LOOKS * max(1, item.file.processes) and io.ops.write + io.ops.sync < MOST * looks
 
 
 def _empty_reads(io: IOStats) -> int:
@@ -517,7 +516,7 @@ def _remove_bound(run: Workload) -> Seen | None:
 
 def _in_metadata(run: Workload, count: int, time_s: float | None, *attributes: str) -> Seen | None:
     """The pattern, if a kind of metadata operation takes most of the I/O time."""
-    if may_include_flushing(run.profile) or run.misses(_HIDES_DATA):
+    if run.misses(_HIDES_DATA):
         return None
     if count < REQUESTS or not time_s or time_s < MOST * run.io_s:
         return None

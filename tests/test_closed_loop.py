@@ -54,7 +54,7 @@ def test_the_profile_of_the_trace_is_a_profile(example):
     here = example.retimed(profile, Path("/slow/montage"), costs, 100.0)
     whole = profile.workflow.io.ops
     assert here.workflow.io.time_s.total == pytest.approx(
-        0.001 * whole.read + 0.002 * whole.write + 0.001 * whole.metadata + 0.004 * (whole.sync or 0)
+        0.001 * whole.read + 0.002 * whole.write + 0.001 * whole.metadata + 0.004 * whole.sync
     )
     assert here.workflow.io_time_share == pytest.approx(here.workflow.io.busy_s.total / here.workflow.runtime_s)
     assert all(file.path.startswith("/slow/montage") for file in here.files if "montage" in file.path)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from vani.advisors.commands import quoted_path
-from vani.advisors.data_files import SERVED, metadata_without_flushing, share_of
+from vani.advisors.data_files import SERVED, share_of
 from vani.advisors.folder_table import Folders, beyond, folder_table, folders_of, is_small
 from vani.advisors.rule import Evidence, Finding, Gain, Rule, Target, TunableSetting, Verdict
 from vani.models import staging
@@ -48,7 +48,7 @@ class MetadataStorm(Rule):
     """
 
     id = "FLD001"
-    needs = ("workflow.io.time_s.metadata", metadata_without_flushing, folder_table)
+    needs = ("workflow.io.time_s.metadata", folder_table)
     settles = "files"
     sources = (
         "Carns et al., Small-file access in parallel file systems (IPDPS 2009)",

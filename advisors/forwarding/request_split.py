@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from vani.advisors.data_files import MAY_INCLUDE_FLUSHING, may_include_flushing
 from vani.advisors.rule import Evidence, Finding, Rule, Target, Verdict, figures, known_figures
 from vani.units import counted, format_count, format_number, format_share
 
@@ -61,8 +60,6 @@ class RequestSplit(Rule):
                 "(forwarding.site_can_set)"
             )
         io = profile.dataset.io
-        if may_include_flushing(profile):
-            return MAY_INCLUDE_FLUSHING
         # A seek stays on the compute node.
         seeks = io.metadata_kinds.seek.count if io.metadata_kinds is not None else 0
         metadata, sent = io.ops.metadata - seeks, io.ops.all - seeks

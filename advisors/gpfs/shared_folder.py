@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from vani.advisors.commands import quoted_path
-from vani.advisors.data_files import metadata_without_flushing
 from vani.advisors.folder_table import Folders, folder_table, folders_of
 from vani.advisors.placement import gpfs_under
 from vani.advisors.rule import Answer, Evidence, Finding, Rule, Verdict
@@ -49,7 +48,7 @@ class SharedFolder(Rule):
     """
 
     id = "GPF002"
-    needs = ("workflow.io.time_s.metadata", metadata_without_flushing, _several_nodes, folder_table)
+    needs = ("workflow.io.time_s.metadata", _several_nodes, folder_table)
     settles = "directory"
     sources = ("Schmuck and Haskin, FAST 2002, sections 2.2 and 3", "US patent 8156164")
 

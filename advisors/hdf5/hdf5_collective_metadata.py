@@ -6,12 +6,10 @@ import math
 from typing import TYPE_CHECKING, Final
 
 from vani.advisors.data_files import (
-    MAY_INCLUDE_FLUSHING,
     Access,
     Item,
     flushes_most,
     functions_of,
-    may_include_flushing,
 )
 from vani.advisors.hdf5 import HDF5Files, hdf5_files, hdf5_uses
 from vani.advisors.rule import Answer, Finding, Rule, Verdict
@@ -88,8 +86,6 @@ class HDF5CollectiveMetadata(Rule):
         called = functions_of(use.app, profile)
         if not (calls := [name for name in _CALLS if name not in called]):
             return f"{use.app.name} sets collective metadata already"
-        if may_include_flushing(profile, use.app.name):
-            return MAY_INCLUDE_FLUSHING
         if items := [item for item in shared if self._dominates(item, use)]:
             return self._finding(use.of(items), calls)
         return "data or flushing takes more time than metadata in the shared files of HDF5"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from vani.advisors.commands import comment, quoted_path
-from vani.advisors.data_files import SERVED, metadata_without_flushing, share_of
+from vani.advisors.data_files import SERVED, share_of
 from vani.advisors.folder_table import Folders, folder_table, folders_of
 from vani.advisors.placement import places
 from vani.advisors.rule import Evidence, Finding, Gain, Rule, Verdict
@@ -44,7 +44,7 @@ class DirectoryStriping(Rule):
     """
 
     id = "LUS007"
-    needs = ("workflow.io.time_share", metadata_without_flushing)
+    needs = ("workflow.io.time_share",)
     settles = "directory"
     sources = ("Lustre manual, section 14.4", "lfs-setdirstripe(1)")
 

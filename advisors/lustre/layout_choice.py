@@ -282,7 +282,7 @@ def _slowed_by(file: FileEntity, *, reads: bool) -> str | None:
     """Why a file takes time that more targets do not save; None if nothing but its bytes is known to take the time."""
 
     io = file.io
-    if not reads and io.ops.write and (io.ops.sync or 0) >= _MOST * io.ops.write:
+    if not reads and io.ops.write and io.ops.sync >= _MOST * io.ops.write:
         return "most writes are flushed one by one"
     small = max(small_share(sizes_of(io, reads=reads), SMALL) or 0.0, small_at_least(io, SMALL, reads=reads))
     return "most requests are small" if small >= _MOST else None

@@ -162,7 +162,7 @@ class WideFiles(Rule):
     def _why_not(self, items: Sequence[Item], at_once: int, nodes: int, *, is_measured: bool) -> str | None:
         """The reason why the files do not wait for targets; None if they may."""
         ops = [item.file.io.ops for item in items]
-        flushes, writes = sum(each.sync or 0 for each in ops), sum(each.write for each in ops)
+        flushes, writes = sum(each.sync for each in ops), sum(each.write for each in ops)
         mean = sum(extent(item.file) or 0 for item in items) / len(items)
         busy = sum(moved_in(item.file, reads=False)[1] for item in items) / len(items)
         each = mean * at_once / busy / nodes if busy else 0.0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from vani.advisors.commands import comment
-from vani.advisors.data_files import MAY_INCLUDE_FLUSHING, OPENING, LayerGroup, may_include_flushing
+from vani.advisors.data_files import OPENING, LayerGroup
 from vani.advisors.mpiio import hint_lines, mpiio_files, mpiio_uses, set_hints
 from vani.advisors.rule import Answer, Finding, Gain, Rule, Value, Verdict, known_figures
 from vani.units import counted, format_count
@@ -58,8 +58,6 @@ class DeferredOpen(Rule):
             return use.missing("collective_share") or ""
         if share < self.min_collective:
             return f"{use.app.name} accesses files by independent calls, too"
-        if may_include_flushing(profile, use.app.name):
-            return MAY_INCLUDE_FLUSHING
         if opens < self.min_opens:
             return f"files are opened {counted(opens, 'time')}: too seldom to matter"
         own = set_hints(use.layer, {"cb_nodes", "romio_no_indep_rw"})

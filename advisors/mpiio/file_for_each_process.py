@@ -6,12 +6,10 @@ from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from vani.advisors.data_files import (
-    MAY_INCLUDE_FLUSHING,
     SERVED,
     Group,
     Item,
     folder_of,
-    may_include_flushing,
     posix_items,
     time_of,
 )
@@ -68,7 +66,7 @@ class FileForEachProcess(Rule):
         return self.among(answers, "there is no app", most=3)
 
     def _answers(self, number: int, app: App, profile: Profile) -> list[Answer]:
-        if why := self._objection(app, profile):
+        if why := self._objection(app):
             return [why]
         folders: defaultdict[str, list[Item]] = defaultdict(list)
         for item in posix_items(profile):
@@ -79,7 +77,7 @@ class FileForEachProcess(Rule):
         findings: list[Answer] = [self._finding(number, app, group) for group in groups if self._pays(group)]
         return findings or [f"creating files takes little of the time on files of {app.name}, or they are large"]
 
-    def _objection(self, app: App, profile: Profile) -> str | None:
+    def _objection(self, app: App) -> str | None:
         processes = app.processes // max(1, app.instances)
         if processes < self.min_processes:
             return f"runs of {app.name} have fewer than {format_count(self.min_processes)} processes"
@@ -90,8 +88,6 @@ class FileForEachProcess(Rule):
         writing = app.balance.writing_processes if app.balance is not None else 0
         if writing < self.min_files * processes:
             return f"{format_count(writing)} of the {format_count(processes)} processes of {app.name} write"
-        if may_include_flushing(profile, app.name):
-            return MAY_INCLUDE_FLUSHING
         return None
 
     def _pays(self, group: Group) -> bool:

@@ -235,7 +235,7 @@ def _commits(app: App, group: Group, profile: Profile) -> Finding:
     flushes, spent = _flushes(group), _spent(group)
     journals = [item for item in group.items if is_journal(item.path)]
     names = dict.fromkeys(_database(item.path) for item in journals)
-    busiest = max(journals, key=lambda item: item.io.ops.sync or 0)
+    busiest = max(journals, key=lambda item: item.io.ops.sync)
     where = f"the database {next(iter(names))}" if len(names) == 1 else f"{format_count(len(names))} databases"
     gain = Gain.at_best(
         "sync_time_s",

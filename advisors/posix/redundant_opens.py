@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from vani.advisors.data_files import (
-    MAY_INCLUDE_FLUSHING,
     OPENING,
     SERVED,
     Group,
@@ -14,7 +13,6 @@ from vani.advisors.data_files import (
     by_folder,
     count_of,
     flushes_most,
-    may_include_flushing,
     posix_files,
     posix_items,
     time_of,
@@ -78,13 +76,10 @@ class RedundantOpens(Rule):
 
     def check(self, profile: Profile, system: System) -> Verdict:  # noqa: ARG002 - applies on every machine
         accessed = posix_items(profile)
-        unknown = {app.name for app in profile.apps if may_include_flushing(profile, app.name)}
-        known = alike(item for item in accessed if unknown.isdisjoint(item.file.apps))
+        known = alike(accessed)
         reopened = {item for items in known if self._reopened(items) for item in items}
         queried = {item for items in known if self._queried(items) for item in items}
         items = [item for item in accessed if item in reopened or item in queried]
-        if not items and unknown:
-            return MAY_INCLUDE_FLUSHING
         if not items:
             return "each process opens a file about once for reading and once for writing"
         findings = []

@@ -45,16 +45,12 @@ class OpCounts(Model):
     read: Count = Field(description="number of calls that read")
     write: Count = Field(description="number of calls that write")
     metadata: Count = Field(description="number of all other calls: open, close, seek, stat, mkdir, ...")
-    sync: Count | None = Field(
-        default=None,
-        description="number of calls that flush: fsync, fdatasync, fflush, msync, sync_file_range; null in "
-        "vani.profile/1 documents, which counted them as metadata",
-    )
+    sync: Count = Field(description="number of calls that flush: fsync, fdatasync, fflush, msync, sync_file_range")
 
     @property
     def all(self) -> int:
         """Calls of every kind."""
-        return self.read + self.write + self.metadata + (self.sync or 0)
+        return self.read + self.write + self.metadata + self.sync
 
 
 class ByKind(Model):
@@ -75,9 +71,7 @@ class KindShares(Model):
 
     data: Share = Field(description="share of reads and writes")
     metadata: Share = Field(description="share of metadata operations")
-    sync: Share | None = Field(
-        default=None, description="share of flushes; null in vani.profile/1 documents, which counted them as metadata"
-    )
+    sync: Share | None = Field(default=None, description="share of flushes")
 
 
 class Bandwidth(Model):

@@ -114,13 +114,13 @@ class Profile(SparseModel, Document):
     )
     generator: Generator = Field(description="program that wrote this document")
     verdict: Verdict | None = Field(
-        default=None, description="whether storage matters to this run, and why; null in documents of an older Vani"
+        default=None, description="whether storage matters to this run, and why; null if it was not judged"
     )
     unseen: list[Unseen] | None = Field(
         default=None,
         fail_fast=True,
         description="activity that must have happened but that the trace does not record; empty if there is no sign "
-        "of any; null in documents of an older Vani",
+        "of any; null if it was not looked for",
     )
     traces: list[TraceEntity] = Field(fail_fast=True, description="traces, one entry per trace directory")
     job: JobEntity = Field(description="configuration of the job (table II)")
@@ -143,14 +143,13 @@ class Profile(SparseModel, Document):
         fail_fast=True,
         default=None,
         description="the hundred folders with most metadata time (most calls if times are unknown) and the ten with "
-        "most files, over all files of the run; null in vani.profile/1 documents",
+        "most files, over all files of the run",
     )
     patterns: list[NamePattern] | None = Field(
         fail_fast=True,
         default=None,
         description="the hundred name patterns with most I/O time (most bytes if times are unknown) and the ten with "
-        "most files, over all files of the run; null if the source does not show which names belong to the same file, "
-        "and in documents of an older Vani",
+        "most files, over all files of the run; null if the source does not show which names belong to the same file",
     )
     files: list[FileEntity] = Field(
         fail_fast=True,

@@ -202,8 +202,7 @@ class Phase(Model):
     runtime_s: Seconds = Field(description="summed duration of all repetitions")
     repeats: Repeats | None = Field(
         default=None,
-        description="number of similar phases in this row and their spacing; null for documents of an older version, "
-        "where each row is one phase",
+        description="number of similar phases in this row and their spacing; null where each row is one phase",
     )
     kind: Literal["write", "read", "mixed", "metadata"] = Field(
         description="kind of at least 95 % of the data operations and bytes, else mixed; metadata if there are no "
@@ -436,7 +435,7 @@ class ProcessDependencies(Model):
     pattern: Pattern = Field(description=_SHAPE)
     file_level: FileLevelDependencies | None = Field(
         default=None,
-        description="coarser graph by file, whichever bytes were read; null in documents of an older version",
+        description="coarser graph by file, whichever bytes were read; null if it was not computed",
     )
 
 

@@ -6,12 +6,10 @@ import pytest
 from builders import io_stats, profile, shared, system
 
 from vani.advisors.data_files import (
-    MAY_INCLUDE_FLUSHING,
     OPENING,
     SERVED,
     count_of,
     flushes_most,
-    may_include_flushing,
     share_of,
     time_of,
 )
@@ -44,22 +42,6 @@ def test_most_of_the_time_may_be_flushing():
     assert not flushes_most(stats(), 0.5)
 
 
-OLD = {"workflow.io.ops.sync": None}
-
-
-@pytest.mark.parametrize(
-    ("functions", "change", "may"),
-    [
-        ({"write": 8, "fsync": 8}, OLD, True),
-        ({"write": 8, "MPI_File_sync": 8}, OLD, True),
-        ({"write": 8, "open": 8}, OLD, False),
-        ({"write": 8, "fsync": 8}, {}, False),
-    ],
-)
-def test_old_profiles_of_flushing_programs_may_contain_it(functions, change, may):
-    assert may_include_flushing(profile(functions=functions, change=change), "ior") is may
-
-
 MANY_OPENS = {
     "processes": 8,
     "opens": 80,
@@ -80,13 +62,6 @@ def test_opens_of_files_dominated_by_flushing_do_not_matter():
     assert len(found) == 1
     found, why = of("POS003", profile([shared(**MANY_OPENS, sync_s=40.0, sync_ops=80)]))
     assert (found, len(why)) == ([], 1)
-
-
-@pytest.mark.parametrize("rule", ["POS003", "LUS007"])
-def test_old_profile_does_not_make_rules_count_flushing_as_metadata(rule):
-    change = OLD | {"workflow.io.time_share": {"data": 0.1, "metadata": 0.9}}
-    old = profile([shared(**MANY_OPENS)], functions={"fsync": 8, "open": 80}, change=change)
-    assert of(rule, old) == ([], [MAY_INCLUDE_FLUSHING])
 
 
 def test_cost_of_opens_excludes_the_time_of_seeks():

@@ -36,26 +36,6 @@ def made(name: str = "v3-ckpt-then-restart-8r") -> dict[str, Any]:
     return loads(_made(name), Profile).model_dump(by_alias=True)
 
 
-def of_version_1(tree: dict[str, Any]) -> dict[str, Any]:
-    """A document of `vani.profile/1` as it is read: flushing counts as metadata, time in libraries is unknown."""
-    for one in (tree["workflow"], tree["dataset"], tree["excluded"], *tree["apps"], *tree["phases"], *tree["files"]):
-        io = one["io"]
-        io["ops"]["metadata"] += io["ops"]["sync"]
-        for name in ("time_s", "busy_s"):
-            io[name]["metadata"] += io[name]["sync"]
-        for name in ("ops_share", "time_share"):
-            if io[name] is not None:
-                io[name] |= {"metadata": io[name]["metadata"] + io[name]["sync"], "sync": None}
-        for name in ("ops", "time_s", "busy_s"):
-            io[name]["sync"] = None
-        io["bandwidth"]["write_synced"] = io["calls"] = io["metadata_kinds"] = None
-    for app in tree["apps"]:
-        app["balance"] |= {"slowest_call_rank": None, "slowest_call_time_s": None}
-        app["library_time_s"] = None
-    tree["workflow"]["library_time_s"] = tree["folders"] = None
-    return tree
-
-
 @lru_cache
 def _tree(path: Path) -> dict[str, Any]:
     return Profile.load(path).model_dump(by_alias=True)

@@ -1,14 +1,13 @@
-"""Flushing is a separate kind, which is never compared with documents that counted it as metadata."""
+"""Flushing is a kind of its own, apart from metadata."""
 
 from __future__ import annotations
 
 import pytest
-from gate_cases import TODAY, figures, made, of_version_1, policy, put, verdict
+from gate_cases import TODAY, figures, made, policy, put, verdict
 
 from vani.gate.baselines import baseline_of, runs_of
-from vani.gate.difference import Side, compare
+from vani.gate.difference import Side
 from vani.gate.verdict import verdict_on
-from vani.render.diff import to_text
 from vani.schema.baseline import Baseline, BaselineRun
 from vani.schema.check import Source
 from vani.schema.document import dumps, loads
@@ -47,7 +46,7 @@ def rows(diff) -> dict[str, str]:
     ],
 )
 @pytest.mark.sampled(4)
-def test_attributes_of_the_second_version_can_be_bounded(tmp_path, expect, status):
+def test_attributes_of_flushing_and_metadata_can_be_bounded(tmp_path, expect, status):
     check = verdict(policy(tmp_path, f"[[check.budget]]\nexpect = '{expect}'\n"), made())
     assert {one.status for one in check.judgements} == {status}
 
@@ -81,46 +80,6 @@ def test_a_saved_baseline_keeps_flushing_kinds_of_metadata_and_folders(tmp_path)
     more["folders"][0]["creates"] += 1
     check = verdict_on(checks, figures(more), [run], [], None, today=TODAY, fail_on=None, allow_empty=False, version="0")
     assert [one.target for one in check.judgements if one.status == "fail"] == [more["folders"][0]["path"]]
-
-
-# --- with documents of the first version ---------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("is_saved", [False, True])
-def test_flushing_formerly_counted_as_metadata_is_neither_regression_nor_gain(is_saved):
-    old = saved(of_version_1(made()))[0] if is_saved else of_version_1(made())
-    a, b = side(old, is_saved=is_saved), side(made())
-    for diff in (compare(a, b, version="0"), compare(b, a, version="0")):
-        assert {status for name, status in rows(diff).items()} <= {"unknown"}
-        assert not diff.counts.matters
-        shown = to_text(diff)
-        assert "worse" not in shown and "better" not in shown
-        (flushes,) = [line for line in shown.splitlines() if line.startswith("flushes")]
-        (metadata,) = [line for line in shown.splitlines() if line.startswith("metadata operations")]
-        assert "unknown" in flushes and "unknown" in metadata and "%" not in flushes + metadata
-
-
-def test_two_documents_of_the_first_version_are_compared_as_before():
-    old = of_version_1(made())
-    more = put(of_version_1(made()), "workflow.io.ops.metadata", 200)
-    assert rows(compare(side(old), side(more), version="0")) == {"workflow.io.ops.metadata": "worse"}
-
-
-@pytest.mark.parametrize("newer", ["profile", "baseline"])
-def test_check_reports_incomparable_versions(tmp_path, newer):
-    pair = [made(), of_version_1(made())]
-    profile, baseline = pair if newer == "profile" else pair[::-1]
-    check = verdict(policy(tmp_path, "[check]\n"), profile, [baseline])
-    assert check.verdict == "pass"
-    by_attribute = {one.attribute: one for one in check.judgements}
-    assert {one.status for one in check.judgements} == {"pass", "unknown"}
-    metadata = by_attribute["workflow.io.ops.metadata"]
-    assert (metadata.status, metadata.message) == (
-        "unknown",
-        "workflow.io.ops.metadata cannot be compared: only one of the two includes flushing",
-    )
-    assert by_attribute["workflow.io.ops.sync"].status == "unknown"
-    assert by_attribute["workflow.io.ops.read"].status == "pass"
 
 
 def test_profile_without_times_has_no_note_about_flushing(tmp_path):

@@ -35,42 +35,6 @@ def profiled(name: str = "v3-ckpt-then-restart-8r", **options: Any) -> Profile:
         return vani.profile(TRACES / name, store=Path(folder), **options)
 
 
-def of_version_1(profile: Profile) -> Profile:
-    """The result of reading a document of vani.profile/1, without anything that the second version measures."""
-    tree = profile.model_dump(by_alias=True)
-    tree |= {"folders": None, "verdict": None, "unseen": None, "patterns": None}
-    tree["storage"]["mounts"] = None
-    for part in (tree["workflow"], *tree["apps"]):
-        part["library_time_s"] = None
-    for app in tree["apps"]:
-        if app["balance"]:
-            app["balance"] |= {"slowest_call_rank": None, "slowest_call_time_s": None}
-    for block in _blocks(tree):
-        sync = block["ops"]["sync"] or 0
-        block["ops"] |= {"sync": None, "metadata": block["ops"]["metadata"] + sync}
-        for name in ("time_s", "busy_s"):
-            both = (block[name]["metadata"] or 0.0) + (block[name]["sync"] or 0.0)
-            block[name] |= {"sync": None, "metadata": None if block[name]["metadata"] is None else both}
-        for name in ("ops_share", "time_share"):
-            if block[name] is not None:
-                block[name] |= {"sync": None, "metadata": block[name]["metadata"] + (block[name]["sync"] or 0.0)}
-        block["bandwidth"]["write_synced"] = None
-        block |= {"calls": None, "metadata_kinds": None}
-    return Profile.model_validate(tree)
-
-
-def _blocks(tree: Any) -> Any:
-    """Every block of I/O statistics in a tree."""
-    if isinstance(tree, dict):
-        if "ops" in tree and "busy_s" in tree:
-            yield tree
-        for below in tree.values():
-            yield from _blocks(below)
-    elif isinstance(tree, list):
-        for below in tree:
-            yield from _blocks(below)
-
-
 @cache
 def judged(name: str = "v3-cm1like-16r") -> Advice:
     """Advice of the rules on a real profile."""

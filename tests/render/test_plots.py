@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 import vl_convert
-from report_inputs import of_version_1, profiled, seconds_like
+from report_inputs import profiled, seconds_like
 
 from vani.errors import InputError
 from vani.render.formats import IMAGE
@@ -521,15 +521,6 @@ def test_layers_with_calls_show_flushing_of_each_library():
     assert got == {
         "read": (0.0, 1.0, "21 %"), "write": (1.0, 1.5, "11 %"), "sync": (1.5, 4.5, "63 %"), "metadata": (4.5, 4.75, "5.3 %"),
     }  # fmt: skip
-
-
-@pytest.mark.parametrize("kind", ["ops", "layers", "files", "phases"])
-def test_a_document_that_counted_flushing_as_metadata_shows_no_flushing(kind):
-    profile = of_version_1(profiled("v3-ckpt-then-restart-8r"))
-    found = drawing(kind, profile)
-    assert "sync (s)" not in found.table[0] and "sync" not in found.table[0]
-    assert "flush" not in found.description + found.caption
-    assert '"kind": "sync"' not in json.dumps(found.spec)
 
 
 def test_phases_say_how_much_of_the_run_is_io_as_all_other_texts_do():

@@ -6,7 +6,7 @@ import re
 from dataclasses import replace
 
 import pytest
-from report_inputs import Page, inputs_of, of_version_1, profiled
+from report_inputs import Page, inputs_of, profiled
 
 from vani.render.report.cost import call_table, kind_table, library_table, metadata_table
 from vani.render.report.markdown import to_markdown as markdown
@@ -15,7 +15,7 @@ from vani.render.report.page import to_html as page
 from vani.render.report.structure import folder_table
 from vani.render.report.tables import LEVELS
 from vani.render.report.text import to_text as text
-from vani.schema.profile import CallCost, LibraryTime
+from vani.schema.profile import CallCost, LibraryTime, Profile
 
 LIMITS = LEVELS[0]
 
@@ -48,13 +48,6 @@ def test_flushing_has_a_row_of_its_own():
 def test_shares_of_the_kinds_add_up_to_all():
     table = kind_table(profiled())
     assert sum(one.cells[4].value for one in table.rows) == pytest.approx(1)
-
-
-def test_document_with_flushing_as_metadata_has_a_note_instead_of_a_row():
-    table = kind_table(of_version_1(profiled()))
-    assert [one.cells[0].text for one in table.rows] == ["Reading", "Writing", "Metadata"]
-    assert "vani.profile/1, which counted flushing (fsync, fflush, ...) as metadata" in table.caption
-    assert "vani.profile/1" not in kind_table(profiled()).caption
 
 
 def test_run_without_flushes_has_no_flush_rate():
@@ -127,11 +120,14 @@ def test_a_profile_without_times_has_functions_by_their_calls():
 
 
 def test_table_is_omitted_without_functions_and_kinds():
-    old = of_version_1(profiled())
-    assert call_table(old, LIMITS) is metadata_table(old) is library_table(old) is folder_table(old, LIMITS) is None
-    assert not {"calls", "metadata", "libraries", "folders"} & set(prepare(inputs_of(old)).tables)
+    tree = profiled().model_dump(by_alias=True) | {"folders": None}
+    tree["workflow"]["library_time_s"] = None
+    tree["workflow"]["io"] |= {"calls": None, "metadata_kinds": None}
+    without = Profile.model_validate(tree)
+    assert call_table(without, LIMITS) is metadata_table(without) is library_table(without) is folder_table(without, LIMITS) is None
+    assert not {"calls", "metadata", "libraries", "folders"} & set(prepare(inputs_of(without)).tables)
     for write in (page, markdown, text):
-        assert "all others" not in write(inputs_of(old)) and "Flushing  " not in write(inputs_of(old))
+        assert "all others" not in write(inputs_of(without))
 
 
 # --- metadata, libraries, folders -----------------------------------------------------------------------------------

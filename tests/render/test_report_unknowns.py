@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from report_inputs import golden, of_version_1, profiled
+from report_inputs import golden, profiled
 
 from vani.render.report.unknowns import unknowns
 
@@ -33,28 +33,11 @@ def test_every_null_of_a_real_profile_is_named_once_and_has_a_reason(name):
 
 @pytest.mark.parametrize("quick", [False, True])
 @pytest.mark.parametrize("name", ["v3-ckpt-then-restart-8r", "v3-ior-ssf-hdf5-4r"])
-def test_every_null_of_the_second_version_is_named_once_and_has_a_reason(name, quick):
+def test_every_null_of_a_new_profile_is_named_once_and_has_a_reason(name, quick):
     profile = profiled(name, quick=quick)
     found = unknowns(profile)
     assert sorted(one.attribute for one in found) == sorted(set(nulls(profile.model_dump(by_alias=True))))
     assert [one.attribute for one in found if one.reason == "the profile gives no reason" or not one.reason] == []
-
-
-def test_attributes_missing_in_an_older_document_are_reported():
-    found = {one.attribute: one for one in unknowns(of_version_1(profiled()))}
-    new = [
-        "verdict", "unseen", "patterns", "storage.mounts",
-        "workflow.io.ops.sync", "apps[].io.time_share.sync", "phases[].io.busy_s.sync", "files[].io.calls",
-        "dataset.io.metadata_kinds", "workflow.io.bandwidth.write_synced", "workflow.library_time_s",
-        "apps[].balance.slowest_call_time_s", "folders",
-    ]  # fmt: skip
-    for attribute in new:
-        one = found[attribute]
-        assert (one.reason, one.is_expected) == (
-            "the profile is of an older version, which did not have it: profile the trace again",
-            False,
-        )
-    assert not [one for one in unknowns(profiled()) if "vani.profile/1" in one.reason]
 
 
 @pytest.mark.parametrize(

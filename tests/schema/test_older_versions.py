@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from vani.errors import DocumentError
@@ -57,3 +59,9 @@ def test_baseline_of_older_profiles_is_refused(tmp_path, sync):
     )
     path.write_text(BASELINE % ", sync: 3")
     assert len(read_runs(path, ()).runs) == 2
+
+
+def test_profile_without_the_number_of_flushes_is_refused():
+    text = (Path(__file__).parents[1] / "data" / "profiles" / "cm1.yaml").read_text()
+    with pytest.raises(DocumentError, match=r"key 'sync' is missing in workflow\.io\.ops; add it"):
+        loads(text.replace(", sync: 0}", "}"), document_model("profile"))

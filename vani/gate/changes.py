@@ -8,7 +8,6 @@ from typing import Final
 
 from vani.gate.attribute import Leaf
 from vani.gate.checks import Outcome, Pending, Status, folded, outcome_at
-from vani.gate.difference import flushing_keys
 from vani.gate.matching import Figures, Match, Names, Tree, Value, aggregated, find, matches, number, why_null
 from vani.gate.policy import ChangeCheck
 from vani.gate.tolerance import SEVERAL, Allowed, Dimension, Tolerance, allowed, shown, tolerance_of
@@ -44,9 +43,6 @@ def _each(
         seen.add(match.trail)
         absent = 0 if leaf.in_table else None
         earlier = [find(match.trail, run, names, absent=absent) for run in runs]
-        if _differs_in_flushing(match, figures, runs, names):
-            yield _not_compared(check, match, "cannot be compared: only one of the two includes flushing")
-            continue
         outcome = _pending(check, match, earlier, figures, limits)
         if outcome is not None:
             yield outcome
@@ -59,15 +55,6 @@ def _each(
                 continue
             seen.add(match.trail)
             yield _not_compared(check, match, _why_gone(match, figures))
-
-
-def _differs_in_flushing(match: Match, figures: Figures, runs: Sequence[Tree], names: Names) -> bool:
-    """True if only one of the profile and the baseline counts flushing as metadata."""
-    flushing = flushing_keys(match.trail)
-    if flushing is None:
-        return False
-    known = [tree for tree in (figures.tree, *runs) if find(match.trail, tree, names)[1] is not None]
-    return len({find(flushing, tree, names)[1] is not None for tree in known}) > 1
 
 
 def _pending(

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import functools
 from collections import Counter
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
-from typing import Any, Final, Literal, TypeVar, cast
+from typing import Any, Final, Literal, cast
 
 from vani.gate.attribute import AnyKey, Key, Leaf, key_text, leaves
 from vani.gate.matching import IDENTITIES, Names, Tree, aliases_of, label, number
@@ -29,8 +29,6 @@ _DERIVED: Final = {
     "ops_share", "time_share", "start_s", "end_s", "first_s", "last_s", "busy_s", "path",
     "slowest_rank", "slowest_call_rank", "busiest_rank",
 }  # fmt: skip
-_WITH_METADATA_AND_SYNC: Final = frozenset({"ops", "time_s", "busy_s", "ops_share", "time_share"})
-Step = TypeVar("Step", bound=Hashable)
 
 
 @dataclass(frozen=True)
@@ -41,7 +39,7 @@ class Block:
     plain: tuple[KeysAndLeaf, ...]
     """Attributes that can be compared by value alone."""
     other: tuple[KeysAndLeaf, ...]
-    """Tables, and counts whose meaning depends on other attributes."""
+    """Tables."""
 
 
 @functools.cache
@@ -54,7 +52,7 @@ def blocks(model: type[Model], key: str) -> tuple[Block, ...]:
         if not is_derived(keys) and not (len(keys) == 1 and keys[0] in IDENTITIES[key])
     ]
     blocks_found = []
-    for (above, is_plain), group in groupby(compared, lambda row: (row[0][:-1], _is_plain(*row))):
+    for (above, is_plain), group in groupby(compared, lambda row: (row[0][:-1], _is_plain(row[1]))):
         rows = tuple(group)
         blocks_found.append(Block(above, rows if is_plain else (), () if is_plain else rows))
     return tuple(blocks_found)
@@ -98,17 +96,6 @@ def value_at(node: Any, keys: Sequence[str]) -> Any:
     return node
 
 
-def flushing_keys(keys: Sequence[Step]) -> tuple[Step | str, ...] | None:
-    """The keys of the flushing figure next to a metadata figure, such as `(..., "ops", "sync")`; None for other keys.
-
-    Documents of `vani.profile/1` counted fsync and similar calls as metadata and had no figure for flushing. Their
-    metadata cannot be compared with that of later documents: flushing would seem to appear or disappear.
-    """
-    if len(keys) < 2 or keys[-1] != "metadata" or keys[-2] not in _WITH_METADATA_AND_SYNC:
-        return None
-    return (*keys[:-1], "sync")
-
-
 def differing_bins(table: Mapping[str, Any], other: Mapping[str, Any]) -> str:
     """The bins whose counts differ, the fullest first."""
     bins = [(name, number(count) or 0) for name, count in table.items() if count != other.get(name)]
@@ -126,22 +113,8 @@ def moved_share(a: Mapping[str, Any], b: Mapping[str, Any]) -> float:
     return sum(abs((number(a.get(n)) or 0) / sums[0] - (number(b.get(n)) or 0) / sums[1]) for n in names) / 2
 
 
-def comparable_values(keys: Sequence[str], before: Sequence[Any], after: Sequence[Any]) -> tuple[list[Any], list[Any]]:
-    """The values on both sides. Metadata that includes flushing counts as unknown if other metadata excludes it."""
-    old, new = ([value_at(entity, keys) for entity in side] for side in (before, after))
-    flushing = flushing_keys(keys)
-    if flushing is not None:
-        is_separate = [[value_at(entity, flushing) is not None for entity in side] for side in (before, after)]
-        if any(map(any, is_separate)):
-            old, new = (
-                [value if separate else None for value, separate in zip(*pair, strict=True)]
-                for pair in ((old, is_separate[0]), (new, is_separate[1]))
-            )
-    return old, new
-
-
-def _is_plain(keys: tuple[str, ...], leaf: Leaf) -> bool:
-    return not isinstance(leaf.steps[-1], AnyKey) and flushing_keys(keys) is None
+def _is_plain(leaf: Leaf) -> bool:
+    return not isinstance(leaf.steps[-1], AnyKey)
 
 
 MATTERS: Final = 0.01
@@ -219,9 +192,7 @@ def compare(a: Side, b: Side, *, strip: Sequence[str] = (), version: str) -> Dif
         compared=comparison.compared,
     )
     figures = [
-        _figure(text, unit, *comparable_values(text.split("."), a.runs, b.runs))
-        if text != _SLOWEST_CALLS
-        else _figure(text, unit, list(map(_slowest_calls, a.runs)), list(map(_slowest_calls, b.runs)))
+        _figure(text, unit, *([_figure_value(text, run) for run in side.runs] for side in (a, b)))
         for text, unit in _FIGURES
     ]
     return Diff(
@@ -237,8 +208,10 @@ def _figure(
     return KeyFigure(attribute=text, unit=unit, before=before, after=after, change=change)
 
 
-def _slowest_calls(run: Tree) -> int | float | None:
-    """Seconds of the slowest process in I/O calls of any kind, including those of libraries."""
+def _figure_value(text: str, run: Tree) -> Any:
+    """The value of an attribute of the workflow, or the seconds of the slowest process in I/O calls of any kind."""
+    if text != _SLOWEST_CALLS:
+        return value_at(run, text.split("."))
     times = (number(value_at(app, ("balance", "slowest_call_time_s"))) for app in _entities(run, ("apps",)))
     return max((time for time in times if time is not None), default=None)
 
@@ -321,7 +294,7 @@ class _Comparison:
     def _attribute(self, place: _Place, leaf: Leaf) -> Iterator[Difference]:
         if is_derived(place.keys):
             return
-        old, new = comparable_values(place.keys, place.before, place.after)
+        old, new = ([value_at(entity, place.keys) for entity in side] for side in (place.before, place.after))
         if isinstance(leaf.steps[-1], AnyKey):
             yield from self._table(place, leaf, old, new)
         else:

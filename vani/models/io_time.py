@@ -8,8 +8,8 @@
 - slowest: time of the slowest process in file-system calls, the largest `apps[].balance.slowest_io_time_s`. It is
   the saving if the run waits for that process, as bulk-synchronous programs usually do.
 - calls: time of the slowest process in outermost I/O calls, the largest `apps[].balance.slowest_call_time_s`. Calls
-  into libraries include everything inside them (exchange, waiting, aggregation). If it is unknown (documents of
-  `vani.profile/1`), the file-system calls take its place.
+  into libraries include everything inside them (exchange, waiting, aggregation). If it is unknown, the file-system
+  calls take its place.
 
 Several traces form a workflow whose steps may wait for each other or run at the same time, so the time of one process
 means little. For a workflow, "slowest" equals "busy". "Calls" adds to it, for each app that calls an I/O library, the

@@ -8,10 +8,10 @@ from typing import Any
 
 from vani.render.plots.drawing import Drawing, Row, plot
 from vani.render.plots.encoding import (
+    CALL_KINDS,
     NO_TIMES,
     SHARE,
     by_size,
-    call_kinds,
     category,
     chart,
     colour,
@@ -53,12 +53,11 @@ def layers(profile: Profile, heat: HeatMap | None) -> Drawing | str:
     """Seconds in calls of each library by kind; with only a profile, the profile's figures."""
     if heat is None and profile.workflow.io.time_s.total is None:
         return NO_TIMES
-    kinds = call_kinds(profile.workflow.io if heat is None else None)
     # A profile distinguishes kinds only for file-system calls.
     of_layer: dict[str, list[float]] = (
-        {"file system": _seconds(profile.workflow.io, kinds)}
+        {"file system": _seconds(profile.workflow.io)}
         if heat is None
-        else {_LAYERS[cost.layer]: [getattr(cost, kind) for kind in kinds] for cost in heat.layers}
+        else {_LAYERS[cost.layer]: [getattr(cost, kind) for kind in CALL_KINDS] for cost in heat.layers}
     )
     if not any(map(any, of_layer.values())):
         return "no time was spent in I/O"
@@ -74,7 +73,7 @@ def layers(profile: Profile, heat: HeatMap | None) -> Drawing | str:
             "share": format_share(amount / sum(seconds)),
         }
         for layer, seconds in of_layer.items()
-        for kind, amount, begin, end in stacked(kinds, seconds)
+        for kind, amount, begin, end in stacked(CALL_KINDS, seconds)
     ]
     totals = [
         {"layer": layer, "to": number(sum(seconds)), "text": format_seconds(sum(seconds))}
@@ -113,12 +112,11 @@ def layers(profile: Profile, heat: HeatMap | None) -> Drawing | str:
         caption = (
             "Seconds in file-system calls, summed over processes, by kind of call. Long bars of metadata are opens, "
             "closes, seeks and stats rather than data"
-            + ("; sync is flushing, such as fsync" if "sync" in kinds else "")
-            + ". Time in the libraries above needs the decoded calls."
+            "; sync is flushing, such as fsync. Time in the libraries above needs the decoded calls."
         )
     said = "; ".join(
         f"{layer}: "
-        + ", ".join(f"{kind} {format_seconds(amount)}" for kind, amount, _, _ in stacked(kinds, seconds))
+        + ", ".join(f"{kind} {format_seconds(amount)}" for kind, amount, _, _ in stacked(CALL_KINDS, seconds))
         for layer, seconds in of_layer.items()
         if any(seconds)
     )
@@ -131,7 +129,7 @@ def layers(profile: Profile, heat: HeatMap | None) -> Drawing | str:
             layer=[bars, text(totals, {"y": y, "x": {**x, "field": "to"}}, "text", dx=5)],
         ),
         table=(
-            ("layer", *(f"{kind} (s)" for kind in kinds)),
+            ("layer", *(f"{kind} (s)" for kind in CALL_KINDS)),
             tuple((layer, *map(number, seconds)) for layer, seconds in of_layer.items()),
         ),
         sentence=f"All I/O time, {format_seconds(sum(of_layer[values[0]['layer']]))} summed over {processes:,} "
@@ -154,26 +152,25 @@ _MAX_APPS = 6
 )
 def ops(profile: Profile) -> Drawing | str:
     """Shares of reads, writes, flushes and all other calls, by number and by time."""
-    kinds = call_kinds(profile.workflow.io)
     entities = [("workload", profile.workflow.io)]
     if len(profile.apps) > 1:
-        apps = sorted(profile.apps, key=lambda a: (-sum(_seconds(a.io, kinds)), -sum(_counts(a.io, kinds)), a.name))
+        apps = sorted(profile.apps, key=lambda a: (-sum(_seconds(a.io)), -sum(_counts(a.io)), a.name))
         entities += [(name(app.name, 24), app.io) for app in apps[:_MAX_APPS]]
     rows = [
         (f"{label}, by {'time' if is_time else 'number'}", is_time, amounts)
         for label, io in entities
-        for is_time, amounts in ((False, _counts(io, kinds)), (True, _seconds(io, kinds)))
+        for is_time, amounts in ((False, _counts(io)), (True, _seconds(io)))
         if any(amounts)
     ]
     if not rows:
         return "there is no file-system call"
-    counts, seconds = _counts(profile.workflow.io, kinds), _seconds(profile.workflow.io, kinds)
+    counts, seconds = _counts(profile.workflow.io), _seconds(profile.workflow.io)
     timed = any(seconds)
     values: list[dict[str, Any]] = []
     for i, (_, is_time, amounts) in enumerate(rows):
         shares = [amount / sum(amounts) for amount in amounts]
-        of_kind = dict(zip(kinds, amounts, strict=True))
-        for kind, share, begin, end in stacked(kinds, shares):
+        of_kind = dict(zip(CALL_KINDS, amounts, strict=True))
+        for kind, share, begin, end in stacked(CALL_KINDS, shares):
             amount = of_kind[kind]
             values.append(
                 {
@@ -212,45 +209,43 @@ def ops(profile: Profile) -> Drawing | str:
         },
     )
     return Drawing(
-        caption="Shares of reads, writes"
-        + (", flushing (sync: fsync and its kin)" if "sync" in kinds else "")
-        + f" and metadata calls (open, close, stat, seek{'' if 'sync' in kinds else ', sync'}, ...), "
-        "by how many calls there are "
+        caption="Shares of reads, writes, flushing (sync: fsync and its kin) and metadata calls (open, close, stat, "
+        "seek, ...), by how many calls there are "
         + (
             "and by how long they take. The two often disagree; what costs is time."
             if timed
             else "alone: the profile has no times."
         ),
-        description=f"The workload's {sum(counts):,} file-system calls are {_composition(kinds, counts)}"
+        description=f"The workload's {sum(counts):,} file-system calls are {_composition(counts)}"
         + (
-            f"; their time, {format_seconds(sum(seconds))} summed over processes, is {_composition(kinds, seconds)}."
+            f"; their time, {format_seconds(sum(seconds))} summed over processes, is {_composition(seconds)}."
             if timed
             else "."
         ),
         spec=spec,
         table=(
-            ("entity", *kinds, "unit"),
+            ("entity", *CALL_KINDS, "unit"),
             tuple((label, *map(number, amounts), "s" if is_time else "calls") for label, is_time, amounts in rows),
         ),
-        sentence=f"All {sum(counts):,} file-system calls are {_composition(kinds, counts).removeprefix('100 % ')}."
+        sentence=f"All {sum(counts):,} file-system calls are {_composition(counts).removeprefix('100 % ')}."
         if len({v["kind"] for v in values}) == 1
         else "",
     )
 
 
-def _counts(io: IOStats, kinds: Sequence[str]) -> list[float]:
-    return [getattr(io.ops, kind) or 0 for kind in kinds]
+def _counts(io: IOStats) -> list[float]:
+    return [getattr(io.ops, kind) for kind in CALL_KINDS]
 
 
-def _seconds(io: IOStats, kinds: Sequence[str]) -> list[float]:
+def _seconds(io: IOStats) -> list[float]:
     """Seconds by kind; all 0 in a profile without times."""
-    return [getattr(io.time_s, kind) or 0.0 for kind in kinds]
+    return [getattr(io.time_s, kind) or 0.0 for kind in CALL_KINDS]
 
 
-def _composition(kinds: Sequence[str], amounts: Sequence[float]) -> str:
+def _composition(amounts: Sequence[float]) -> str:
     """`6.6 % data, 88 % flushing and 5.7 % metadata`."""
-    of = dict(zip(kinds, amounts, strict=True))
-    parts = {"data": of["read"] + of["write"], "flushing": of.get("sync", 0.0), "metadata": of["metadata"]}
+    of = dict(zip(CALL_KINDS, amounts, strict=True))
+    parts = {"data": of["read"] + of["write"], "flushing": of["sync"], "metadata": of["metadata"]}
     said = [f"{format_share(part / sum(amounts))} {what}" for what, part in parts.items() if part]
     if not said:
         return "of no known kind"

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from vani.render.report.tables import clip
-from vani.schema.profile import IOStats
 
 # The same kind has the same colour in every plot; `theme` lists colours in this order.
 KINDS = ("read", "write", "metadata", "mixed", "sync")
@@ -34,11 +33,6 @@ SIZE_BINS = (
 NO_TIMES = "the profile has no times: it was made with --quick; make it again without"
 
 _LONGEST_NAME = 36
-
-
-def call_kinds(io: IOStats | None) -> tuple[str, ...]:
-    """Kinds of calls that a block distinguishes: all, or without flushing if that was counted as metadata."""
-    return tuple(kind for kind in CALL_KINDS if kind != "sync" or io is None or io.ops.sync is not None)
 
 
 def quantity(field: str, **more: Any) -> dict[str, Any]:

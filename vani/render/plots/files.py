@@ -9,11 +9,11 @@ from typing import Any
 
 from vani.render.plots.drawing import Drawing, plot
 from vani.render.plots.encoding import (
+    CALL_KINDS,
     NO_TIMES,
     ROW_NAME,
     SHARE,
     by_size,
-    call_kinds,
     category,
     chart,
     colour,
@@ -49,8 +49,7 @@ def files(profile: Profile) -> Drawing | str:
         return "the profile lists no file"
     if all(f.io.time_s.total is None for f in profile.files):
         return NO_TIMES
-    kinds = call_kinds(profile.workflow.io)
-    costs = [(g, by_kind) for g in file_groups(profile.files) if any(by_kind := _seconds(g, kinds))]
+    costs = [(g, by_kind) for g in file_groups(profile.files) if any(by_kind := _seconds(g))]
     if not costs:
         return "no time was spent in I/O on files"
     rows = [(_label(g), by_kind) for g, by_kind in costs[:_MAX_FILES]]
@@ -61,7 +60,7 @@ def files(profile: Profile) -> Drawing | str:
     values: list[dict[str, Any]] = [
         {"row": i, "kind": kind, "seconds": number(amount), "from": number(begin), "to": number(end)}
         for i, (_, seconds) in enumerate(rows)
-        for kind, amount, begin, end in stacked(kinds, seconds)
+        for kind, amount, begin, end in stacked(CALL_KINDS, seconds)
     ]
     sums = [sum(seconds) for _, seconds in rows]
     ends: list[dict[str, Any]] = [
@@ -93,7 +92,7 @@ def files(profile: Profile) -> Drawing | str:
         f"{_label(first)}, which moves {format_bytes(_bytes(first))}.",
         spec=_named_bars(values, 36, [label for label, _ in rows], x, {"band": 0.38}, bars, ends, totals),
         table=(
-            ("files", "number of files", *(f"{kind} (s)" for kind in kinds), "bytes"),
+            ("files", "number of files", *(f"{kind} (s)" for kind in CALL_KINDS), "bytes"),
             tuple(
                 (name(g.name, 80), len(g.files), *map(number, by_kind), _bytes(g))
                 for g, by_kind in costs[:_MAX_TABLE_ROWS]
@@ -137,9 +136,9 @@ def _label(group: FileGroup) -> str:
     return tail(group.name, 40) + (f" ({len(group.files):,} files)" if len(group.files) > 1 else "")
 
 
-def _seconds(group: FileGroup, kinds: Sequence[str]) -> list[float]:
+def _seconds(group: FileGroup) -> list[float]:
     times = [file.io.time_s for file in group.files]
-    return [sum(seconds for seconds in map(attrgetter(kind), times) if seconds) for kind in kinds]
+    return [sum(seconds for seconds in map(attrgetter(kind), times) if seconds) for kind in CALL_KINDS]
 
 
 def _bytes(group: FileGroup) -> int:

@@ -51,7 +51,7 @@ class _Cost:
 
 
 def kind_table(profile: Profile) -> Table:
-    """Reading, writing, flushing and metadata side by side, without flushing if it was counted as metadata."""
+    """Reading, writing, flushing and metadata side by side."""
     io = profile.workflow.io
     time, rates = io.time_s, io.bandwidth
     both = _NOTHING
@@ -60,7 +60,7 @@ def kind_table(profile: Profile) -> Table:
     costs = [
         _Cost("Reading", io.ops.read, time.read, size(io.bytes.read), _speed(profile, "read", rates.read)),
         _Cost("Writing", io.ops.write, time.write, size(io.bytes.written), _speed(profile, "write", rates.write)),
-        *([] if io.ops.sync is None else [_Cost("Flushing", io.ops.sync, time.sync, speed=both)]),
+        _Cost("Flushing", io.ops.sync, time.sync, speed=both),
         _Cost("Metadata", io.ops.metadata, time.metadata),
     ]
     whole = sum(cost.time_s or 0.0 for cost in costs)
@@ -80,10 +80,6 @@ def kind_table(profile: Profile) -> Table:
         caption += (
             " Flushing (fsync, fflush, ...) forces out earlier writes; its bandwidth is the bandwidth of "
             "writes including the flushes after them."
-        )
-    if io.ops.sync is None:
-        caption += (
-            " The profile is of vani.profile/1, which counted flushing (fsync, fflush, ...) as metadata."
         )
     return table_of("kinds", caption, costs, columns, len(costs))
 

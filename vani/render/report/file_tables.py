@@ -148,10 +148,7 @@ class _Columns:
 
     def file(self, file: ListedFile) -> Row:
         processes = count(file.processes, "shared" if file.access == "shared" else "")
-        moved = _Moved.of([file])
-        if file.io.ops.sync is None:
-            moved = replace(moved, flushes=None)
-        return Row(self.cells(file.path, "", [file], processes, size(file.size), moved))
+        return Row(self.cells(file.path, "", [file], processes, size(file.size), _Moved.of([file])))
 
     def group(self, group: FileGroup, whole: NamePattern | None, shown: Sequence[ListedFile]) -> Row:
         """A row; `whole` is its pattern if that includes unlisted files."""
@@ -185,7 +182,7 @@ class _Moved:
     read: float | None
     written: float | None
     data: int
-    flushes: int | None
+    flushes: int
     metadata: int | None
     time_s: float | None
 
@@ -199,7 +196,7 @@ class _Moved:
             total("io.bytes.read"),
             total("io.bytes.written"),
             sum(file.io.ops.read + file.io.ops.write for file in files),
-            sum(file.io.ops.sync or 0 for file in files),
+            sum(file.io.ops.sync for file in files),
             sum(file.io.ops.metadata for file in files),
             total("io.time_s.total"),
         )

@@ -31,7 +31,6 @@ _ABSENT: Final = {
     "interfaces[].hints": "where the layer takes no hints, or no call of the trace sets one",
     "middleware.granularity.metadata": "without transfers much smaller than data transfers",
     "apps[].process_dependencies.edges_by_extents": "where extents were too many to keep",
-    "apps[].process_dependencies.file_level": "in documents of older versions",
     "files[].stride": "without strided operations",
     "files[].interface": "where the file was only opened",
     "phases[].frequency.size": "without data operations",
@@ -56,19 +55,6 @@ _OF_ANY_IO: Final = {
     "calls[].name": "in the row of all other functions together",
 }
 """The same by the path after `io.` of any entity."""
-
-_SECOND_VERSION: Final = re.compile(
-    r"(?:.*\.)?(?:io\.(?:(?:ops|time_s|busy_s|ops_share|time_share)\.sync|bandwidth\.write_synced|calls|metadata_kinds)"
-    r"|library_time_s|balance\.slowest_call_(?:rank|time_s)|folders|middleware\.(?:granularity|access_pattern)"
-    r"|storage\.node_local\.type|dataset\.distribution|files\[\]\.format_attributes|phases\[\]\.(?:repeats|dominant)"
-    r"|process_dependencies\.(?:edges_by_extents|file_level))"
-)
-_THIRD_VERSION: Final = re.compile(
-    r"verdict|unseen|patterns|storage\.mounts|interfaces\[\]\.(?:asked|amplification)"
-)
-_OLDER: Final = "the profile is of an older version, which did not have it: profile the trace again"
-"""Why attributes of `vani.profile/2` and `/3` are null in a document that was lifted: no other lacks the number of
-flushes, or the verdict."""
 
 _NULL: Final = re.compile(r"\b[Nn]ull:? ((?:if(?! unknown)|where|without|for|as|only|under)\b[^;.]*)")
 
@@ -102,7 +88,6 @@ def unknowns(profile: Profile) -> list[Unknown]:
     """
     entries = []
     all_values = _Values(profile)
-    is_older = profile.workflow.io.ops.sync is None
     for path, meaning in _nullable():
         values = all_values.at(path)
         nulls = [stats for value, stats in values if value is None]
@@ -115,10 +100,6 @@ def unknowns(profile: Profile) -> list[Unknown]:
         if attribute in _LEFT_OUT and attribute.replace("[]", "") not in profile.provenance:
             continue
         without = sum(stats is not None and _is_without(attribute, stats) for stats in nulls)
-        is_lifted = profile.verdict is None and _THIRD_VERSION.fullmatch(attribute)
-        if is_lifted or (is_older and _SECOND_VERSION.fullmatch(attribute)):
-            entries.append(Unknown(attribute, _OLDER, len(nulls), len(values), False))
-            continue
         if without == len(nulls):
             reason = _OF_ANY_IO.get(_path_below_io(attribute)) or meaning or _ABSENT.get(attribute, "without I/O")
             entries.append(Unknown(attribute, reason, without, len(values), True))
