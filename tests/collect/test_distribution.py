@@ -9,8 +9,7 @@ import pytest
 
 from vani.collect import collect
 from vani.collect.arrays import Array, raw_array
-from vani.collect.dataset import Bounds, sample_dataset, type_of_values
-from vani.collect.distribution import ENOUGH, FEWEST, Drawn, draw, law_of
+from vani.collect.dataset import ENOUGH, FEWEST, Bounds, Drawn, draw, law_of, sample_dataset, type_of_values
 from vani.errors import InputError
 from vani.schema.dataset_facts import FormatAttributes
 from vani.schema.document import dumps, loads

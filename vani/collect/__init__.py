@@ -30,28 +30,20 @@ from vani.collect.node import (
     read_limits,
     visible_gpus,
 )
-from vani.collect.scheduler import Allocation, read_scheduler
+from vani.collect.scheduler import FIELDS, Allocation, read_scheduler
 from vani.schema.job import Job, Limits
 
 __all__ = ["Bounds", "collect"]
 
+_OF_MOUNTS = (
+    "mounts", "node_local_bb_dirs", "node_local_memory_dirs", "shared_bb_dirs", "pfs_dirs", "lustre", "gpfs"
+)
 _REASONS = {
-    "job_id": "not set by the scheduler",
-    "nodes": "not set by the scheduler",
-    "node_list": "not set by the scheduler",
-    "processes": "not set by the scheduler",
-    "processes_per_node": "not set by the scheduler",
-    "time_limit_s": "not set by the scheduler",
+    **dict.fromkeys(FIELDS, "not set by the scheduler"),
     "cpu_cores_per_node": "not in /proc/cpuinfo or /sys, and not set by the scheduler",
     "gpus_per_node": "not in /proc or /sys, and not set by the scheduler",
     "memory_per_node": "not in /proc/meminfo, and not set by the scheduler",
-    "mounts": "/proc/self/mountinfo cannot be read",
-    "node_local_bb_dirs": "/proc/self/mountinfo cannot be read",
-    "node_local_memory_dirs": "/proc/self/mountinfo cannot be read",
-    "shared_bb_dirs": "/proc/self/mountinfo cannot be read",
-    "pfs_dirs": "/proc/self/mountinfo cannot be read",
-    "lustre": "/proc/self/mountinfo cannot be read",
-    "gpfs": "/proc/self/mountinfo cannot be read",
+    **dict.fromkeys(_OF_MOUNTS, "/proc/self/mountinfo cannot be read"),
     "dataset": "no data set was named (`--dataset`)",
 }
 
@@ -91,13 +83,7 @@ def collect(
     allocation = read_scheduler(environment, root)
     limits = read_limits(root)
     facts: dict[str, Any] = {
-        "scheduler": allocation.scheduler,
-        "job_id": allocation.job_id,
-        "nodes": allocation.nodes,
-        "node_list": allocation.node_list,
-        "processes": allocation.processes,
-        "processes_per_node": allocation.processes_per_node,
-        "time_limit_s": allocation.time_limit_s,
+        **{name: getattr(allocation, name) for name in ("scheduler", *FIELDS)},
         "cpu_cores_per_node": _cores(allocation, limits, root),
         "gpus_per_node": _gpus(allocation, environment, root),
         "memory_per_node": _memory(allocation, limits, root),

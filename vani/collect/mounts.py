@@ -152,7 +152,7 @@ def places_of_data(
             real = os.path.realpath(folder) if here else folder
         except OSError:  # this process's working folder is gone
             continue
-        mount = _mount_of(real, mounts) if real.startswith("/") else None
+        mount = mount_of(real, mounts) if real.startswith("/") else None
         if mount is not None:
             places.setdefault(mount.dir, real)
     return places
@@ -184,13 +184,14 @@ def _with_space(mount: Mount, space: Space | None) -> Mount:
     return mount if space is None else mount.model_copy(update={"capacity": space[0], "free": space[1]})
 
 
-def _mount_of(folder: str, mounts: Iterable[Mount]) -> Mount | None:
+def mount_of(folder: str, mounts: Iterable[Mount]) -> Mount | None:
+    """The mount that a folder is on; None if it is on none of them."""
     above = [mount for mount in mounts if is_below(folder, mount.dir)]
     return max(above, key=lambda mount: len(mount.dir), default=None)
 
 
 def _type_of(folder: str, mounts: Iterable[Mount]) -> str | None:
-    mount = _mount_of(folder, mounts)
+    mount = mount_of(folder, mounts)
     return mount.type if mount is not None else None
 
 

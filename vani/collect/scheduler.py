@@ -14,7 +14,8 @@ from vani.schema.host_list import expand
 
 Environment = Mapping[str, str]
 
-_FIELDS: Final = ("job_id", "nodes", "node_list", "processes", "processes_per_node", "time_limit_s")
+FIELDS: Final = ("job_id", "nodes", "node_list", "processes", "processes_per_node", "time_limit_s")
+"""Facts that allocations and job documents share."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,7 @@ def read_scheduler(environment: Environment, root: Path = Path("/")) -> Allocati
         if environment.get(variable):
             return read(environment, root)
     why = f"not inside a job: none of {', '.join(_SCHEDULERS)} is set"
-    return Allocation(unknown=dict.fromkeys(_FIELDS, "not inside a job") | {"scheduler": why})
+    return Allocation(unknown=dict.fromkeys(FIELDS, "not inside a job") | {"scheduler": why})
 
 
 def _slurm(environment: Environment, _root: Path) -> Allocation:

@@ -34,7 +34,7 @@ from pathlib import Path
 from typing import IO, Any, Final, Literal
 
 from vani.collect.sweep_writer import JSON
-from vani.collect.transfer_test import check_room
+from vani.collect.transfer_test import check_room, failed_test
 from vani.errors import InputError, one_line
 from vani.schema.system import StripeCurve, StripePoint
 from vani.units import KiB, MiB, lfs_size
@@ -328,11 +328,7 @@ def _rate(
         set_stripes(below, count)
         return begun.rate(_tasks(pattern, below, size, len(begun)), LIMIT_S, opened=lambda: _without_names(below))
     except OSError as error:
-        raise InputError(
-            f"the test failed ({error.strerror or error}); its files are removed",
-            where=folder,
-            todo="name a folder that you may write, with room and quota, or a smaller --size",
-        ) from error
+        raise failed_test(folder, error) from error
     finally:
         _remove(below)
 

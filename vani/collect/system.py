@@ -15,7 +15,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any, Final
 
 from vani.collect.file_systems import read_gpfs, read_lustre, read_software
-from vani.collect.mounts import PARALLEL, burst_buffer_dirs, places_of_data, read_mounts, space_of
+from vani.collect.mounts import PARALLEL, burst_buffer_dirs, mount_of, places_of_data, read_mounts, space_of
 from vani.collect.node import Ask, NoAnswer, ask, count_cores, count_gpus, entries, memory_bytes, read
 from vani.collect.scheduler import read_scheduler
 from vani.collect.transfer_test import Measurement
@@ -251,8 +251,7 @@ def _burst_buffers(
     buffers: list[dict[str, Any]] = []
     names: set[str] = set()
     for folder, kind in [(path, "node_local") for path in near] + [(path, "shared") for path in shared_near]:
-        above = [mount for mount in mounts if is_below(folder, mount.dir)]
-        mount = max(above, key=lambda mount: len(mount.dir), default=None)
+        mount = mount_of(folder, mounts)
         variable = variables.get(folder, "")
         is_datawarp = variable.startswith(("DW_JOB_STRIPED", "DW_JOB_PRIVATE", "DW_PERSISTENT_STRIPED"))
         type_ = "datawarp" if is_datawarp else "rabbit" if variable.startswith("DW_") else None
@@ -289,11 +288,7 @@ def _fill_in(
     source = (
         f"measured in {folder} on {date.today().isoformat()}: {'; '.join((measured.method, *measured.notes))}"
     )
-    mount = max(
-        (mount for mount in mounts if is_below(folder, mount.dir)),
-        key=lambda mount: len(mount.dir),
-        default=None,
-    )
+    mount = mount_of(folder, mounts)
     if mount is not None:
         for index, file_system in enumerate(facts["file_systems"]):
             if mount.dir in file_system["mounts"]:
@@ -325,8 +320,7 @@ def _fill_in(
 
 
 def _device_of(folder: str | None, mounts: list[Mount]) -> tuple[str, str] | None:
-    above = [mount for mount in mounts if folder is not None and is_below(folder, mount.dir)]
-    mount = max(above, key=lambda mount: len(mount.dir), default=None)
+    mount = None if folder is None else mount_of(folder, mounts)
     return (mount.type, mount.device or mount.dir) if mount else None
 
 
@@ -415,18 +409,17 @@ def measured_system(result: Benchmark, system: System | None = None) -> System:
     tool = f"{result.tool.upper() if result.tool != 'mdtest' else 'mdtest'} {result.version or ''}".strip()
     place, sources = f"file_systems[{at}]", dict(known.sources)
     bandwidth: dict[str, float | None] = {}
-    for direction in ("read", "write"):
-        rate, phase = _best(rates, direction)
+    best = {way: _best(rates, f"ior-easy-{way}", f" {way}") for way in ("read", "write")}
+    for direction, (rate, phase) in best.items():
         described = getattr(disk.max_bandwidth, direction)
         bandwidth[direction] = described if rate is None or (described or 0.0) > rate else rate
         if rate is not None and bandwidth[direction] == rate:
             sources[f"{place}.max_bandwidth.{direction}"] = f"{tool}, {phase}, {scale}: at least"
     update: dict[str, object] = {"max_bandwidth": Rates(**bandwidth)}
     if result.nodes == 1:
-        own = {direction: _best(rates, direction)[0] for direction in ("read", "write")}
-        update["bandwidth_per_client"] = Rates(**own)
+        update["bandwidth_per_client"] = Rates(**{direction: rate for direction, (rate, _) in best.items()})
         sources[f"{place}.bandwidth_per_client"] = f"{tool}, one node: at least"
-    created, phase = _created(rates)
+    created, phase = _best(rates, "mdtest-easy-write", " file creation")
     if created is not None and created > (disk.metadata_ops_per_s or 0.0):
         update["metadata_ops_per_s"] = created
         sources[f"{place}.metadata_ops_per_s"] = f"{tool}, {phase}, {scale}: files created per second, at least"
@@ -438,18 +431,10 @@ def measured_system(result: Benchmark, system: System | None = None) -> System:
     return known.model_copy(update={"file_systems": disks, "sources": sources})
 
 
-def _best(rates: dict[str, float], direction: str) -> tuple[float | None, str]:
-    """The rate of ior-easy; without IO500, the rate of the fastest IOR run."""
-    name = f"ior-easy-{direction}"
+def _best(rates: dict[str, float], name: str, ending: str) -> tuple[float | None, str]:
+    """The rate of a phase of IO500; without IO500, the highest rate of the phases whose names end so."""
     if name not in rates:
-        name = max((key for key in rates if key.endswith(f" {direction}")), key=lambda key: rates[key], default="")
-    return rates.get(name), name
-
-
-def _created(rates: dict[str, float]) -> tuple[float | None, str]:
-    name = "mdtest-easy-write"
-    if name not in rates:
-        name = max((key for key in rates if key.endswith(" file creation")), key=lambda key: rates[key], default="")
+        name = max((key for key in rates if key.endswith(ending)), key=lambda key: rates[key], default="")
     return rates.get(name), name
 
 

@@ -94,11 +94,7 @@ def measure(folder: Path, size: int, *, limit_s: float = LIMIT_S) -> Measurement
         read, read_cut = _timed(streams, share, _read, limit_s, flush=False)
         total = sum(stream.written for stream in streams)
     except OSError as error:
-        raise InputError(
-            f"the test failed ({error.strerror or error}); its files are removed",
-            where=folder,
-            todo="name a folder that you may write, with room and quota, or a smaller --size",
-        ) from error
+        raise failed_test(folder, error) from error
     finally:
         for stream in streams:
             with contextlib.suppress(OSError):
@@ -135,6 +131,15 @@ def check_room(folder: Path, size: int) -> None:
             where=folder,
             todo="name a smaller --size, or another folder",
         )
+
+
+def failed_test(folder: Path, error: OSError) -> InputError:
+    """The error for a test that could not write or read its files."""
+    return InputError(
+        f"the test failed ({error.strerror or error}); its files are removed",
+        where=folder,
+        todo="name a folder that you may write, with room and quota, or a smaller --size",
+    )
 
 
 def _open_nameless(folder: Path, number: int) -> tuple[int, bool]:
