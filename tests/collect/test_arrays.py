@@ -95,6 +95,7 @@ def test_a_damaged_npz_file_has_no_values(tmp_path):
 
 @pytest.mark.parametrize("version", [1, 2])
 def test_record_variable_is_read_at_its_records(tmp_path, version):
+    pytest.importorskip("scipy")
     (tmp_path / "a.nc").write_bytes(netcdf(version))
     found = array_of(tmp_path / "a.nc", "netcdf")
     kind = {1: "classic", 2: "64-bit offset"}[version]
@@ -106,12 +107,14 @@ def test_record_variable_is_read_at_its_records(tmp_path, version):
 
 
 def test_fill_values_are_ignored(tmp_path):
+    pytest.importorskip("scipy")
     content = netcdf(1).replace(np.array(623.0, ">f8").tobytes(), np.array(9.9692099683868690e36, ">f8").tobytes())
     (tmp_path / "a.nc").write_bytes(content)
     assert max(every(array_of(tmp_path / "a.nc", "netcdf"))) == 622.0
 
 
 def test_integers_of_a_fits_file_are_scaled(tmp_path):
+    pytest.importorskip("astropy")
     stored = np.array([[-32768, 0, 32767], [5, -1, 7]])
     header = fits_header(*fits_cards((2, 3), 16), "BZERO   =              32768.0 / unsigned", "BSCALE  = 1.0")
     (tmp_path / "a.fits").write_bytes(header + fits_data(stored, ">i2"))
@@ -121,6 +124,7 @@ def test_integers_of_a_fits_file_are_scaled(tmp_path):
 
 
 def test_image_after_an_empty_primary_array_is_found(tmp_path):
+    pytest.importorskip("astropy")
     primary = fits_header("SIMPLE  =                    T", "BITPIX  = 8", "NAXIS   = 0")
     table = fits_header(
         "XTENSION= 'BINTABLE'", "BITPIX  = 8", "NAXIS   = 2", "NAXIS1  = 10", "NAXIS2  = 1000", "PCOUNT  = 0", "GCOUNT  = 1"
@@ -245,6 +249,10 @@ def test_header_that_claims_more_than_the_file_contains_has_no_values(tmp_path):
     (tmp_path / "a.npy").write_bytes(content.replace(b"(10, 10)", b"(99, 99)"))
     found = array_of(tmp_path / "a.npy", "npy")
     assert (found.shape, found.count, found.attributes.type) == ((99, 99), 0, None)
+
+
+def test_netcdf_file_shorter_than_its_header_states_has_no_array(tmp_path):
+    pytest.importorskip("scipy")
     (tmp_path / "a.nc").write_bytes(netcdf(1)[:-100])
     assert array_of(tmp_path / "a.nc", "netcdf") is None
 
@@ -275,6 +283,7 @@ def test_format_without_its_library_names_the_extra(tmp_path, monkeypatch, conte
     ],
 )
 def test_memory_for_headers_is_bounded(tmp_path, head, kind):
+    pytest.importorskip({"fits": "astropy", "netcdf": "scipy", "npy": "numpy"}[kind])
     path = tmp_path / "x"
     path.write_bytes(head)
     os.truncate(path, 1 << 30)
@@ -286,6 +295,7 @@ def test_memory_for_headers_is_bounded(tmp_path, head, kind):
 
 
 def test_large_netcdf_file_is_not_read_into_memory(tmp_path):
+    pytest.importorskip("scipy")
     path, records = tmp_path / "a.nc", 5_000_000
     small = netcdf(1, records=1)
     path.write_bytes(small[:4] + records.to_bytes(4, "big") + small[8:])

@@ -13,6 +13,7 @@ from vani.errors import InputError
 
 
 def test_files_are_counted_and_listed_by_name(tmp_path):
+    pytest.importorskip("astropy", reason="an extra: pip install 'vani-io[collect]'")
     (tmp_path / "b").mkdir()
     (tmp_path / "b/one.h5").write_bytes(b"\x89HDF\r\n\x1a\n")
     (tmp_path / "a.fits").write_bytes(FITS)
