@@ -61,8 +61,12 @@ nitpicky = True
 suppress_warnings = ["ref.python"]
 # Objects of other projects: their pages are not loaded, so that a build needs no network.
 _FOREIGN = ["collections", "datetime", "date", "enum", "pathlib", "Path", "types", "typing"]
-_FOREIGN += ["networkx", "numpy", "np", "NDArray", "pandas", "pd", "pyarrow", "pa", "pydantic"]
-nitpick_ignore_regex = [("py:.*", rf"({'|'.join(_FOREIGN)})(\..*)?")]
+_FOREIGN += ["networkx", "numpy", "np", "NDArray", "pandas", "pd", "pyarrow", "pa", "pydantic", "pydantic_core"]
+nitpick_ignore_regex = [
+    ("py:.*", rf"({'|'.join(_FOREIGN)})(\..*)?"),
+    # Settings of commands: `vani COMMAND --help` and docs/commands.md describe their fields.
+    ("py:class", r"(.*\.)?[A-Z]\w*Settings"),
+]
 nitpick_ignore = [
     # A mapping as YAML or JSON gives it, and a variable for any model of a document.
     ("py:class", "Doc"),
@@ -82,6 +86,13 @@ nitpick_ignore = [
     ("py:class", "vani.analyzers.intervals.Intervals"),
     ("py:class", "vani.analyzers.workload.Lives"),
     ("py:class", "vani.analyzers.workload.Renames"),
+    ("py:class", "vani.analyzers.int_table._ByCell"),
+    ("py:class", "vani.columns.Texts"),
+    # Rows of tables and parts of documents, which the functions' texts describe.
+    ("py:class", "SacctJob"),
+    ("py:class", "SharingRules"),
+    ("py:class", "Subject"),
+    ("py:class", "Trial"),
     # A history that is open, which a server takes.
     ("py:class", "vani.centre.history.runs.store.Store"),
 ]
