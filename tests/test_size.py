@@ -23,17 +23,17 @@ SMALL = 30
 
 # Figure: its ceiling today, and the one in the end.
 CEILINGS: dict[str, tuple[float, float]] = {
-    "modules of the core": (407, 430),
-    "lines of the core": (64_830, 56_000),
+    "modules of the core": (391, 430),
+    "lines of the core": (64_480, 56_000),
     "modules of the centre": (130, 140),
     "lines of the centre": (25_020, 19_000),
-    "share of imports": (0.085, 0.075),
-    "small modules": (14, 40),
-    "imports inside functions": (150, 150),
+    "share of imports": (0.084, 0.075),
+    "small modules": (10, 40),
+    "imports inside functions": (149, 150),
     "circular imports": (0, 0),
-    "modules entered by `vani profile` of the demo": (133, 120),
-    "lines of benchmarks": (5_190, 3_500),
-    "lines of code per line of tests": (1.57, 1 / 0.75),
+    "modules entered by `vani profile` of the demo": (132, 120),
+    "lines of benchmarks": (4_500, 3_500),
+    "lines of code per line of tests": (1.56, 1 / 0.75),
     # A line that leaves Python for another language is not removed.
     "lines of C": (3_121, 3_121),
     "lines of shell": (663, 663),
