@@ -21,6 +21,9 @@ REQUEST = (
     "{{aio_data=0, aio_lio_opcode=IOCB_CMD_{0}, aio_fildes=3</run/a.dat>, aio_buf={1}, aio_nbytes={2}, aio_offset={3}}}"
 )
 
+ON_ONE_HOST = ("one_host", [], 1)
+"""The fact that strace sees the processes of one host."""
+
 
 def test_requests_of_libaio_are_reads_and_writes(tmp_path):
     two = ", ".join(
@@ -52,7 +55,7 @@ def test_requests_of_libaio_are_reads_and_writes(tmp_path):
         (0, "io_submit:sync", "/run/a.dat", None, None),
     ]
     assert log.table["duration_ns"].to_pylist()[1:3] == [100_000, 100_000]
-    assert (log.reader.facts(), log.reader.problems) == ([], [])
+    assert (log.reader.facts(), log.reader.problems) == ([ON_ONE_HOST], [])
 
 
 def test_calls_that_hide_their_data_are_counted(tmp_path):
@@ -71,6 +74,7 @@ def test_calls_that_hide_their_data_are_counted(tmp_path):
         ("io_submit", ["undecoded"], 1),
         ("io_uring_enter", [], 2),
         ("io_uring_setup", [], 1),
+        ON_ONE_HOST,
     ]
     assert log.reader.problems == [
         "4 calls of io_uring or io_submit: reads and writes through them are not recorded"
@@ -100,6 +104,7 @@ def test_maps_of_the_data_sets_files_are_facts(tmp_path):
         )
     )
     assert reader.facts() == [
+        ON_ONE_HOST,
         ("mmap", ["shared_write", "/run/a.dat"], 2),
         ("mmap", ["read", "/run/a.dat"], 1),
     ]
