@@ -28,7 +28,7 @@ PAGES = sorted(
     for path in (*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "examples").rglob("*.md"))
 )
 PARTS = ["Tutorials", "How-to guides", "Reference", "Explanation"]
-MOST_WORDS = 50_000
+MAX_WORDS = 50_000
 """Words of prose, tables, code and output."""
 
 FOREIGN = {
@@ -58,7 +58,7 @@ def test_the_pages_have_at_most_fifty_thousand_words():
         if not is_generated(page)
     }
     longest = sorted(words.items(), key=lambda item: -item[1])[:5]
-    assert sum(words.values()) <= MOST_WORDS, f"shorten; the longest are {longest}"
+    assert sum(words.values()) <= MAX_WORDS, f"shorten; the longest are {longest}"
 
 
 def test_readme_is_short_and_needs_only_the_packages_of_make_demo():

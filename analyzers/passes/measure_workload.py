@@ -45,7 +45,7 @@ from vani.store.read import Manifest, Store
 Ints = NDArray[np.int64]
 
 _ORDER_IS_KNOWN = "the order of calls is known"
-_MOST_IN_MEMORY = 8_000_000
+_MAX_IN_MEMORY = 8_000_000
 """Maximum number of calls whose times stay in memory, about 13 bytes each."""
 
 Partial = TypeVar("Partial")
@@ -199,7 +199,7 @@ class _SecondPass:
         folders = (self._stores[task.trace].scratch for task in self._at_hand)
         scratch = next((folder for folder in folders if folder), None)
         folder = None
-        if scratch is not None and sum(task.rows for task in self._at_hand) > _MOST_IN_MEMORY:
+        if scratch is not None and sum(task.rows for task in self._at_hand) > _MAX_IN_MEMORY:
             folder = _temporary_folder(scratch, self._stack)
         return NoteTimes(self._numbers, self._rows, folder)
 

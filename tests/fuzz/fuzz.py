@@ -32,7 +32,7 @@ HERE = Path(__file__).resolve().parent
 # Run as a script, this file has neither the repository nor the analyzers' tests on its path.
 sys.path[1:1] = [str(HERE.parents[1]), str(HERE.parent), str(HERE.parent / "analyzers")]
 
-from judge import MAX_SECONDS, MOST_MEMORY, Finding, findings  # noqa: E402
+from judge import MAX_MEMORY, MAX_SECONDS, Finding, findings  # noqa: E402
 from mutations import damaged  # noqa: E402
 from seeds import KINDS, seeds  # noqa: E402
 
@@ -184,7 +184,7 @@ def fuzz(seconds: float, seed: str, workers: int, most: int | None = None) -> in
                             count += _tell(name, found, place)
                 elif time.monotonic() - one.since > _HANGS and one.doing:
                     lost = f"hangs for {_HANGS:.0f} s"
-                elif one.resident() > 2 * MOST_MEMORY:
+                elif one.resident() > 2 * MAX_MEMORY:
                     lost = f"takes {one.resident() >> 20} MiB"
                 if lost is not None:
                     if one.doing:

@@ -24,10 +24,10 @@ from vani.cli.main import _run as run_command
 from vani.render.plots.catalogue import kinds as plots
 from vani.schema.profile import Profile
 
-__all__ = ["MAX_SECONDS", "MOST_MEMORY", "Finding", "findings"]
+__all__ = ["MAX_MEMORY", "MAX_SECONDS", "Finding", "findings"]
 
 MAX_SECONDS = 20.0
-MOST_MEMORY = 3 << 29
+MAX_MEMORY = 3 << 29
 _STATUS, _CLEAR = Path("/proc/self/status"), Path("/proc/self/clear_refs")
 
 
@@ -148,7 +148,7 @@ def _command(*args: str) -> tuple[int | None, list[Finding]]:
     said = err.getvalue()
     if took > MAX_SECONDS:
         wrong.append(f"took {took:.0f} s of processor time")
-    if peak > MOST_MEMORY:
+    if peak > MAX_MEMORY:
         wrong.append(f"took {peak >> 20} MiB")
     is_verdict = args[0] in ("check", "diff") or args[:2] == ("plan", "check")
     if status is not None and status not in ((0, 1, 2) if is_verdict else (0, 2)):

@@ -17,7 +17,7 @@ __all__ = ["KINDS", "Seed", "seeds"]
 TESTS = Path(__file__).resolve().parents[1]
 KINDS = ("recorder", "parquet", "store", "document", "plan", "darshan", "strace", "model")
 
-_MOST_BYTES = 100_000
+_MAX_BYTES = 100_000
 _LAYOUTS = ("2.3", "2.4", "2.5p", "2.5g", "3.0", "3.x-mt", "3.x-dat", "3.x-mt2", "3.x-dat2")
 _ROWS = 60
 _PLANS = TESTS.parent / "examples" / "plan"
@@ -172,7 +172,7 @@ def seeds(work: Path) -> tuple[Seed, ...]:
     for place in sorted((TESTS / "data" / "traces").iterdir()):
         if place.is_dir():
             real = _of_folder("recorder", place.name, place)
-            if sum(map(len, real.files.values())) < _MOST_BYTES:
+            if sum(map(len, real.files.values())) < _MAX_BYTES:
                 found.append(real)
     found.append(_parquet(work / "parquet"))
     for name in ("3.0", "2.5p"):
@@ -184,7 +184,7 @@ def seeds(work: Path) -> tuple[Seed, ...]:
             found.append(Seed("document", name, {"p.yaml": golden.read_bytes()}))
     found += _plans()
     for log in sorted((TESTS / "data" / "darshan").glob("*.darshan")):
-        if log.stat().st_size < _MOST_BYTES:
+        if log.stat().st_size < _MAX_BYTES:
             found.append(Seed("darshan", log.stem, {"trace": log.read_bytes()}))
     found.append(Seed("darshan", "printed", {"trace": _PRINTED}))
     found.append(Seed("strace", "two processes", {"trace": _TRACED}))

@@ -116,7 +116,7 @@ def test_too_much_time_and_memory_are_found(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(judge, "run_command", lambda _: 0)
     monkeypatch.setattr(judge, "MAX_SECONDS", -1.0)
-    monkeypatch.setattr(judge, "MOST_MEMORY", -1)
+    monkeypatch.setattr(judge, "MAX_MEMORY", -1)
     _, found = judge._command("profile", "input", "-o", "p.yaml")
     assert [one.what.split()[0] for one in found] == ["took", "took"]
 

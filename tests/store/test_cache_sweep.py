@@ -81,7 +81,7 @@ def test_store_being_removed_is_not_used(tmp_path):
 
 
 def test_very_many_stores_are_kept_only_by_time_of_use(tmp_path, monkeypatch):
-    monkeypatch.setattr(locks, "MOST_HELD", 1)
+    monkeypatch.setattr(locks, "MAX_HELD", 1)
     first, last = (made(tmp_path, name, used_s=9 * DAY) for name in "ab")
     with ExitStack() as until:
         in_use = InUse(until)

@@ -47,7 +47,7 @@ def no_room(cache, monkeypatch) -> None:
     """No calls and no call times stay in memory."""
     monkeypatch.setattr(stores, "MemoryBudget", lambda: MemoryBudget(0))
     monkeypatch.setattr(RecorderReader, "decodes_quickly", True)
-    monkeypatch.setattr(measure_workload, "_MOST_IN_MEMORY", 0)
+    monkeypatch.setattr(measure_workload, "_MAX_IN_MEMORY", 0)
     monkeypatch.setattr(busy_time, "_FEW_ROWS", 20)
 
 
@@ -179,7 +179,7 @@ def test_times_are_put_into_files_only_if_there_are_many(no_room, cache, monkeyp
     calls = int(open_trace(TRACE).calls_per_rank().sum())
     found = []
     for most, expected in ((calls, [None]), (calls - 1, [cache / "stores"])):
-        monkeypatch.setattr(measure_workload, "_MOST_IN_MEMORY", most)
+        monkeypatch.setattr(measure_workload, "_MAX_IN_MEMORY", most)
         found.append(vani.profile(TRACE).to_yaml())
         assert folders == expected
         folders.clear()

@@ -16,7 +16,7 @@ from pathlib import Path
 WRITING = ".lock"
 """File in a store that is being written; the writer keeps it locked."""
 _USING = "manifest.json"
-MOST_HELD = 128
+MAX_HELD = 128
 """Maximum number of locks of one run: each is an open file, and a process may have a thousand."""
 
 
@@ -72,9 +72,9 @@ class InUse:
     def hold(self, store: Path) -> bool:
         """Prevent others from removing a store while the run lasts; False if removal has begun.
 
-        Beyond `MOST_HELD` stores, only the time of their last use protects them.
+        Beyond `MAX_HELD` stores, only the time of their last use protects them.
         """
-        if self._held >= MOST_HELD:
+        if self._held >= MAX_HELD:
             with being_used(store) as there:
                 return there
         self._held += 1

@@ -35,8 +35,8 @@ FEWEST_CALLS = 1 << 17
 """Minimum calls of a workload whose results are stored: smaller ones are measured faster than libraries load."""
 MAX_BYTES = 1 << 30
 """Maximum bytes of all files together; those unused for longest are removed first."""
-_MOST_OF_ONE = MAX_BYTES // 4
-_MOST_RESULTS = 16
+_MAX_OF_ONE = MAX_BYTES // 4
+_MAX_RESULTS = 16
 _BEGIN = b"vani.partial-results/3\n"
 _READING = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 """Flags for opening a file; without them, a named pipe in its place would block."""
@@ -145,7 +145,7 @@ class PartialResults:
             for store in stores
         ]
         # Only the results of the last option sets are kept; results that all sets share were used each time.
-        results = dict(list(self._results.items())[-_MOST_RESULTS:])
+        results = dict(list(self._results.items())[-_MAX_RESULTS:])
         _write(self._name, {"key": self._key, "stores": tables, "results": results})
 
 
@@ -163,7 +163,7 @@ def _find(name: str, key: str) -> Any:
         # Others who can write to the folder may swap the name or make it a link, so the opened file is checked.
         with os.fdopen(os.open(folder / name, _READING), "rb") as file:
             status = os.fstat(file.fileno())
-            if not stat.S_ISREG(status.st_mode) or status.st_size > _MOST_OF_ONE:
+            if not stat.S_ISREG(status.st_mode) or status.st_size > _MAX_OF_ONE:
                 return None
             if status.st_uid not in (os.geteuid(), 0) or status.st_mode & OTHERS_WRITE:
                 return None
@@ -183,7 +183,7 @@ def _write(name: str, results: object) -> None:
     except (TypeError, ValueError):
         # A measure has a result of another type.
         return
-    if len(body) > _MOST_OF_ONE:
+    if len(body) > _MAX_OF_ONE:
         return
     partial = folder / f".{name}.{os.urandom(4).hex()}.partial"
     with suppress(OSError):

@@ -101,7 +101,7 @@ def _speedups(candidate: Candidate, seconds: float) -> tuple[float, float, float
 
 ERROR_RATE: Final = 0.05
 """Share of sessions without any real effect that may call a setting proven."""
-_MOST_RUNS: Final = 100
+_MAX_RUNS: Final = 100
 """Most runs for a budget in seconds with a very short program."""
 _REPEATED: Final = 3
 """Runs that do not explore: the first without settings, and a repetition of it and of the best."""
@@ -117,8 +117,8 @@ def number_of_runs(tuned: Tuned) -> int | None:
         first = _first(tuned, ())
         if first is None:
             return None
-        limits.append(min(_MOST_RUNS, max(1, int(most_seconds / max(first, 1e-3)))))
-    return min(limits, default=_MOST_RUNS)
+        limits.append(min(_MAX_RUNS, max(1, int(most_seconds / max(first, 1e-3)))))
+    return min(limits, default=_MAX_RUNS)
 
 
 def not_worth_a_run(tuned: Tuned) -> list[NotTried]:

@@ -223,7 +223,7 @@ def _value(value: object) -> str:
     return format_number(value) if isinstance(value, float) else str(value)
 
 
-_MOST_TIME: Final = 0.7
+_MAX_TIME: Final = 0.7
 _LITTLE: Final = 0.001
 """Share of all waiting. A smaller saving ranks below unknown gains, and less waiting below both."""
 _COLUMNS: Final = ("application", "user", "processes", "file_system", "mount", "account", "qos")
@@ -341,7 +341,7 @@ def _key(row: RankedRow) -> tuple[object, ...]:
 
 def _concentration(costs: Sequence[float]) -> int:
     """The number of groups that account for most of the time."""
-    threshold, so_far = _MOST_TIME * sum(costs), 0.0
+    threshold, so_far = _MAX_TIME * sum(costs), 0.0
     for number, cost in enumerate(sorted(costs, reverse=True), start=1):
         so_far += cost
         if so_far >= threshold:

@@ -19,7 +19,7 @@ enum { SQLITE_OK = 0, SQLITE_ROW = 100, SQLITE_DONE = 101, SQLITE_NULL = 5 };
 enum { SQLITE_DBCONFIG_ENABLE_VIEW = 1015 };
 enum { SQLITE_OPEN_READONLY = 0x1, SQLITE_OPEN_URI = 0x40, SQLITE_OPEN_NOMUTEX = 0x8000 };
 
-enum { MOST_EXTENTS = 4096 };
+enum { MAX_EXTENTS = 4096 };
 
 static const char QUERY[] =
     "SELECT extent_start, extent_end, stripe_size, stripe_count, ost_list FROM vani_interaction"
@@ -161,7 +161,7 @@ static bool add(struct extents *found)
     if (one->osts == NULL)
         return false;
     found->count++;
-    return found->count <= MOST_EXTENTS;
+    return found->count <= MAX_EXTENTS;
 }
 
 static bool read_rows(const char *name, struct extents *found)
