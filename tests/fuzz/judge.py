@@ -136,7 +136,8 @@ def _command(*args: str) -> tuple[int | None, list[Finding]]:
         output.unlink(missing_ok=True)
     out, err = io.TextIOWrapper(io.BytesIO(), "utf-8"), io.StringIO()
     _forget_peak()
-    began = time.process_time()
+    # What earlier tests of this process hold is not the command's.
+    held, began = _memory("VmRSS"), time.process_time()
     status: int | None = None
     wrong = []
     try:
@@ -144,7 +145,7 @@ def _command(*args: str) -> tuple[int | None, list[Finding]]:
             status = run_command(list(args))
     except BaseException:
         wrong.append(traceback.format_exc())
-    took, peak = time.process_time() - began, _peak()
+    took, peak = time.process_time() - began, _memory("VmHWM") - held
     said = err.getvalue()
     if took > MAX_SECONDS:
         wrong.append(f"took {took:.0f} s of processor time")
@@ -172,10 +173,10 @@ def _forget_peak() -> None:
         _CLEAR.write_text("5")
 
 
-def _peak() -> int:
-    """Peak resident memory since then in bytes; 0 if unknown."""
+def _memory(kind: str) -> int:
+    """Resident memory in bytes, now (VmRSS) or its peak since it was forgotten (VmHWM); 0 if unknown."""
     try:
-        line = next(one for one in _STATUS.read_text().splitlines() if one.startswith("VmHWM"))
+        line = next(one for one in _STATUS.read_text().splitlines() if one.startswith(kind))
     except (OSError, StopIteration):
         return 0
     return int(line.split()[1]) * 1024
