@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 
 import vani
 from tests.traces.recorder_writer import Call, write_trace
+from vani import centre
 
 __all__ = ["KINDS", "Seed", "seeds"]
 
@@ -144,9 +145,9 @@ def _plans() -> list[Seed]:
     found = []
     for name in ("six-jobs", "no-curves"):
         jobs = _PLANS / f"{name}.yaml"
-        plans = {"forward": vani.centre.plan_forward(jobs, io_nodes=12, compare=True)}
+        plans = {"forward": centre.plan_forward(jobs, io_nodes=12, compare=True)}
         if name == "six-jobs":
-            plans["replay"] = vani.centre.plan_replay(jobs, io_nodes=12, nodes=96, poll=10, compare=True)
+            plans["replay"] = centre.plan_replay(jobs, io_nodes=12, nodes=96, poll=10, compare=True)
         found += [
             Seed(
                 "plan",
