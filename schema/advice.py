@@ -255,7 +255,7 @@ class Advice(SparseModel, Document):
 
     optional_keys: ClassVar[tuple[str, ...]] = ("next_run", "notes", "remainder", "benchmark")
 
-    schema_: Literal["vani.advice/2"] = Field(alias="schema", default="vani.advice/2")
+    schema_: Literal["vani.advice/3"] = Field(alias="schema", default="vani.advice/3")
     profile: ProfileRef
     system: SystemRef
     damage: str | None = Field(

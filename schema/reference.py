@@ -23,7 +23,7 @@ _HEAD = """\
 tables II to XI of the Vani paper; `-o profile.json` writes the same as JSON on one line, which
 every command takes, too, and which is read about ten times as fast. It is validated when it is
 written and when it is read;
-`schema/json/profile-3.json` is the same as JSON Schema.
+`schema/json/profile-4.json` is the same as JSON Schema.
 
 - Sizes are bytes, times seconds, shares 0 to 1, rates bytes per second.
 - Unknown values are `null`, never a guess and never 0. `provenance` states why, by attribute

@@ -228,7 +228,7 @@ def test_the_epilog_profiles_a_real_trace(job):
     )
     assert status == 0
     assert re.match(r"job 17: I/O takes 17 % of the run, .* Next: vani advise", log)
-    assert (job.folder / "profile-17.yaml").read_text().startswith("schema: vani.profile/3")
+    assert (job.folder / "profile-17.yaml").read_text().startswith("schema: vani.profile/4")
 
 
 def test_the_epilog_is_clean_shell():

@@ -109,8 +109,8 @@ class Profile(SparseModel, Document):
 
     optional_keys: ClassVar[tuple[str, ...]] = ("bounds",)
 
-    schema_: Literal["vani.profile/3"] = Field(
-        alias="schema", default="vani.profile/3", description="name and version of this schema"
+    schema_: Literal["vani.profile/4"] = Field(
+        alias="schema", default="vani.profile/4", description="name and version of this schema"
     )
     generator: Generator = Field(description="program that wrote this document")
     verdict: Verdict | None = Field(

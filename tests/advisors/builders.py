@@ -196,7 +196,7 @@ def profile(
     share = busy_s / runtime_s if runtime_s else None
     slowest_share = slowest_s / runtime_s if runtime_s and slowest_s is not None else None
     tree = {
-        "schema": "vani.profile/3",
+        "schema": "vani.profile/4",
         "generator": {"name": "vani", "version": "0"},
         "traces": [] if functions is None else [trace(functions, app, processes)],
         "job": {

@@ -157,7 +157,7 @@ def test_yaml_and_json_are_the_same_advice(vani, saved):
 
 def test_script_is_written_next_to_the_advice(vani, saved, tmp_path):
     done = vani("advise", saved, "--system", tmp_path / "system.yaml", "--script", tmp_path / "apply.sh")
-    assert done.out.startswith("schema: vani.advice/2")
+    assert done.out.startswith("schema: vani.advice/3")
     assert (tmp_path / "apply.sh").read_text().startswith("#!/bin/sh\n")
 
 

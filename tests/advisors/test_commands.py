@@ -42,7 +42,7 @@ def test_advice_is_written_to_a_file(path, tmp_path):
 
 
 def test_other_formats(path):
-    assert json.loads(run(advise, path, "--format", "json").stdout)["schema"] == "vani.advice/2"
+    assert json.loads(run(advise, path, "--format", "json").stdout)["schema"] == "vani.advice/3"
     text = run(advise, path, "--format", "text", "--system", "generic-lustre").stdout
     assert text.startswith("I/O takes 60 % of the run, 50 % in the slowest process (rank 3): it matters.")
     assert "typical figures" in text

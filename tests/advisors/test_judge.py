@@ -495,7 +495,7 @@ def test_advice_without_a_machine_states_that():
     assert any("--system NAME" in one.why for one in advice.no_recommendation)
 
 
-@pytest.mark.parametrize("content", [None, b"\xff\xfe", b"schema: vani.advice/2\n"])
+@pytest.mark.parametrize("content", [None, b"\xff\xfe", b"schema: vani.advice/3\n"])
 def test_invalid_profile_is_refused(tmp_path, content):
     path = tmp_path / "profile.yaml"
     if content is not None:

@@ -129,7 +129,7 @@ def test_the_other_tools_answer(ask: Ask, mix: Path):
     assert '{"attribute": "workflow.processes", "unit": "count", "before": 16, "after": 4, "change": -0.75}' in differences
     assert '"status": "within"' not in differences
     contents = ask("contents")[1]
-    assert re.search(r"^  cm1.yaml: document vani\.profile/3, [\d.]+ kB$", contents, re.MULTILINE)
+    assert re.search(r"^  cm1.yaml: document vani\.profile/4, [\d.]+ kB$", contents, re.MULTILINE)
     assert f"  {mix.name}: trace (recorder)\n" in contents
 
 
@@ -148,7 +148,7 @@ def test_unknown_gain_is_null_not_zero(ask: Ask, served: Path):
 
 def test_nothing_outside_of_the_folders_is_read(ask: Ask, served: Path, tmp_path: Path):
     secret = tmp_path / "secret.yaml"
-    secret.write_text("schema: vani.profile/3\nsecret: 1\n")
+    secret.write_text("schema: vani.profile/4\nsecret: 1\n")
     (served / "link.yaml").symlink_to(secret)
     (served / "trace").mkdir()
     (served / "trace" / "recorder.mt").symlink_to(secret)
@@ -169,7 +169,7 @@ def test_nothing_outside_of_the_folders_is_read(ask: Ask, served: Path, tmp_path
 
 
 def test_bad_input_gives_the_one_line_of_the_command(ask: Ask, served: Path):
-    (served / "broken.yaml").write_text("schema: vani.profile/3\nworkflow: [\n")
+    (served / "broken.yaml").write_text("schema: vani.profile/4\nworkflow: [\n")
     (served / "notes.txt").write_text("no trace")
     os.mkfifo(served / "pipe")
     for path, words in (

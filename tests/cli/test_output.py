@@ -26,7 +26,7 @@ VANI = [sys.executable, "-m", "vani"]
 def test_stdout_is_the_document_and_nothing_else(run, mix, extra):
     done = run("profile", mix, *extra)
     assert (done.status, done.err) == (0, "")
-    assert done.out.startswith("schema: vani.profile/3\n")
+    assert done.out.startswith("schema: vani.profile/4\n")
     assert yaml.load(done.out, yaml.CSafeLoader)["workflow"]["processes"] == 4
 
 
@@ -220,7 +220,7 @@ def test_unread_pipe_is_not_an_error(desk, mix):
         text=True,
         check=True,
     )
-    assert (done.stdout, done.stderr) == ("schema: vani.profile/3\n", "")
+    assert (done.stdout, done.stderr) == ("schema: vani.profile/4\n", "")
 
 
 @pytest.mark.parametrize("is_checkout", [True, False])

@@ -169,7 +169,7 @@ def test_output_to_dev_stdout_is_appended_to_the_file(desk, document):
     with log.open("ab") as end:
         command = [sys.executable, "-m", "vani", "advise", "p.yaml", "-q", "-o", "/dev/stdout"]
         subprocess.run(command, stdout=end, check=True)
-    assert log.read_text().startswith("before\nschema: vani.advice/2\n")
+    assert log.read_text().startswith("before\nschema: vani.advice/3\n")
 
 
 def test_the_page_of_a_job_is_not_the_profile(run, desk, document, monkeypatch):
@@ -188,7 +188,7 @@ def test_link_is_kept_and_its_target_is_written(run, desk, document, exists):
     (desk / "a.yaml").symlink_to("far/a.yaml")
     assert run("advise", "p.yaml", "-o", "a.yaml").status == 0
     assert (desk / "a.yaml").is_symlink()
-    assert (desk / "far" / "a.yaml").read_text().startswith("schema: vani.advice/2\n")
+    assert (desk / "far" / "a.yaml").read_text().startswith("schema: vani.advice/3\n")
     assert [p.name for p in (desk / "far").iterdir()] == ["a.yaml"]
 
 

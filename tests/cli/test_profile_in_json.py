@@ -34,7 +34,7 @@ def command(capfd, *arguments):
 
 
 def test_file_name_selects_json(folder):
-    assert json.loads((folder / "profile.json").read_text())["schema"] == "vani.profile/3"
+    assert json.loads((folder / "profile.json").read_text())["schema"] == "vani.profile/4"
     assert Profile.load(folder / "profile.json") == Profile.load(folder / "profile.yaml")
 
 

@@ -62,7 +62,7 @@ def calls(csv_reader, desk):
 @each_command
 @pytest.mark.sampled(3)
 def test_single_file_trace_is_accepted_like_its_profile(run, calls, desk, command):
-    # Formerly "holds only '0,open,...', not a mapping of keys; start it with `schema: vani.profile/3`".
+    # Formerly "holds only '0,open,...', not a mapping of keys; start it with `schema: vani.profile/4`".
     done = run(*command, calls.name, "--store", "stores", "-q")
     assert (done.status, done.err) == (0, ""), done.err
     made = done.out or next(p for p in desk.iterdir() if p.name in ("x.json", "b.yaml")).read_text()
@@ -118,7 +118,7 @@ def test_no_format_takes_a_document_of_vani_for_its_trace(csv_reader, desk, monk
     monkeypatch.setattr(csv_reader, "CSV", Format("greedy", Path.is_file, csv_reader.CsvReader))
     formats._plug_ins.cache_clear()
     shutil.copy(PROFILE, "p.txt")
-    Path("p.json").write_text('{\n "generator": {},\n "schema": "vani.profile/3"}')
+    Path("p.json").write_text('{\n "generator": {},\n "schema": "vani.profile/4"}')
     Path("else").write_text("x")
     assert [sources.is_trace(name) for name in ("p.txt", "p.json", "else", ".", "none")] == [
         False, False, True, True, False,
@@ -156,11 +156,11 @@ TODO = "name the folder with recorder.dat, or recorder.mt and VERSION, or name a
         ("rubbish", b"\x93\xff\0" * 2000, f"rubbish: is a file, not a trace; {TODO}"),
         ("note", b"hello\n", f"note: is a file, not a trace; {TODO}"),
         ("empty", b"", "empty: is an empty file; copy it again from where the tracer wrote it, or leave it out, or name a profile"),
-        ("list.yaml", b"- a\n- b\n", "list.yaml: contains a list, not a mapping of keys; start it with `schema: vani.profile/3`"),
+        ("list.yaml", b"- a\n- b\n", "list.yaml: contains a list, not a mapping of keys; start it with `schema: vani.profile/4`"),
         ("recorder.mt", b"\x93\xff\0", "recorder.mt: is one file of a Recorder trace; name its folder, ., or name a profile"),
         ("x.tar.gz", b"\x93\xff\0", "x.tar.gz: is an archive; unpack it and name the trace's folder, or name a profile"),
         ("folder", None, "folder: is an empty folder; name a folder with recorder.dat, or recorder.mt and VERSION"),
-        ("advice.yaml", b"schema: vani.advice/2\n", "advice.yaml:1: schema is 'vani.advice/2', advice, for `vani apply ADVICE` and `vani report PROFILE --advice ADVICE`; known here is vani.profile/3"),
+        ("advice.yaml", b"schema: vani.advice/3\n", "advice.yaml:1: schema is 'vani.advice/3', advice, for `vani apply ADVICE` and `vani report PROFILE --advice ADVICE`; known here is vani.profile/4"),
     ],
 )  # fmt: skip
 def test_input_that_is_neither_profile_nor_trace_gives_one_line(run, desk, command, name, content, line):

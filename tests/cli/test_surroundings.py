@@ -60,7 +60,7 @@ def shell(line: str, **environment: str) -> subprocess.CompletedProcess[str]:
         ("$V explain LUS002 >&-", 2, "", CLOSED),
         ("$V advise $P -q >&-", 2, "", CLOSED),
         ("$V demo >&-", 2, "", CLOSED),
-        ("$V advise $P -q -o a.yaml >&- && head -n 1 a.yaml", 0, "schema: vani.advice/2", ""),
+        ("$V advise $P -q -o a.yaml >&- && head -n 1 a.yaml", 0, "schema: vani.advice/3", ""),
         ("$V explain LUS002 >/dev/full", 2, "", FULL),
         ("$V check $P --allow-empty >/dev/full", 2, "", FULL),
         ("$V explain LUS002 | true", 0, "", ""),
@@ -75,13 +75,13 @@ def shell(line: str, **environment: str) -> subprocess.CompletedProcess[str]:
         ("$V advise $P -o a.yaml 2>&-", 0, "", ""),
         ("$V advise nope <&- >&- 2>&-", 2, "", ""),
         # folders
-        (GONE + "$V profile $T -q --quick | head -n 1", 0, "schema: vani.profile/3", ""),
+        (GONE + "$V profile $T -q --quick | head -n 1", 0, "schema: vani.profile/4", ""),
         (GONE + "$V advise $P -q -o a.yaml", 2, "", REMOVED),
         (GONE + "$V check $P --allow-empty", 2, "", REMOVED),
-        ("TMPDIR=/nowhere VANI_CACHE=/proc/c $V profile $T -q | head -n 1", 0, "schema: vani.profile/3", ""),
+        ("TMPDIR=/nowhere VANI_CACHE=/proc/c $V profile $T -q | head -n 1", 0, "schema: vani.profile/4", ""),
         ("VANI_CACHE=/proc/c $V profile $T -q --scheduler processes", 2, "", NO_TMP),
         pytest.param(
-            NOBODY + "$V profile $T -q | head -n 1", 0, "schema: vani.profile/3", "", marks=needs_root
+            NOBODY + "$V profile $T -q | head -n 1", 0, "schema: vani.profile/4", "", marks=needs_root
         ),
         pytest.param(NOBODY + "$V report $P -q | head -c 15", 0, "<!doctype html>", "", marks=needs_root),
     ],

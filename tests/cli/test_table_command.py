@@ -123,7 +123,7 @@ def test_folder_stands_for_its_profiles(run, tmp_path):
         (tmp_path / one.name).write_bytes(one.read_bytes())
     # Neither is a run, since a trace's folder may contain documents.
     (tmp_path / "job.yaml").write_text("schema: vani.job/1\nnodes: 4\n")
-    (tmp_path / "notes.txt").write_text("vani.profile/3")
+    (tmp_path / "notes.txt").write_text("vani.profile/4")
     assert len(rows(run("diff", tmp_path, "--format", "csv").out)) == 3
 
 

@@ -185,7 +185,7 @@ def test_wrong_document_is_refused_as_a_profile(run, desk):
     assert run("advise", "nowhere.yaml").status == 2
     done = run("advise", "p.yaml")
     assert done.status == 2
-    assert done.line == "p.yaml:1: schema is 'vani.job/1', facts of a job, for `vani profile TRACE --job FILE`; known here is vani.profile/3"
+    assert done.line == "p.yaml:1: schema is 'vani.job/1', facts of a job, for `vani profile TRACE --job FILE`; known here is vani.profile/4"
 
 
 def test_a_graph_in_an_unknown_format(run, mix, desk):

@@ -106,7 +106,7 @@ def test_a_session_without_a_proof_is_refused(tmp_path, document, why):
         judged(tmp_path, document=document)
 
 
-@pytest.mark.parametrize("text", ["", "schema: vani.advice/2\n", "schema: vani.tuned/1\nresult: 3\n"])
+@pytest.mark.parametrize("text", ["", "schema: vani.advice/3\n", "schema: vani.tuned/1\nresult: 3\n"])
 def test_a_broken_document_is_refused(tmp_path, text):
     (tmp_path / "tuned.yaml").write_text(text)
     with pytest.raises(InputError, match=r"tuned\.yaml"):

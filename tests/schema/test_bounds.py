@@ -13,7 +13,7 @@ from vani.schema.saved_profile import SavedProfile
 from vani.schema.syntax import toml_reader
 from vani.schema.syntax.yaml_text import parse
 
-HEAD = "schema: vani.profile/3\n"
+HEAD = "schema: vani.profile/4\n"
 
 
 @pytest.mark.parametrize(

@@ -33,7 +33,7 @@ def test_each_older_version_is_refused_with_what_makes_it_again(tmp_path, name, 
 
 
 def test_newer_version_is_refused():
-    with pytest.raises(DocumentError, match=r"x:1: schema vani\.profile/9 is newer than this Vani; known: vani\.profile/3; "):
+    with pytest.raises(DocumentError, match=r"x:1: schema vani\.profile/9 is newer than this Vani; known: vani\.profile/4; "):
         loads("schema: vani.profile/9\n", document_model("profile"), where="x")
 
 

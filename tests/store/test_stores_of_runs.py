@@ -139,4 +139,4 @@ def test_a_report_writes_the_profile_once_for_its_digest(trace, monkeypatch):
 
     monkeypatch.setattr(document, "yaml_text", counted)
     vani.report(profile)
-    assert [schema for schema in written if schema.startswith("vani.profile/")] == ["vani.profile/3"]
+    assert [schema for schema in written if schema.startswith("vani.profile/")] == ["vani.profile/4"]
