@@ -201,11 +201,6 @@ _MACHINE: Final = ("bin", "boot", "dev", "etc", "lib", "lib32", "lib64", "proc",
 _SOFTWARE: Final = frozenset({"__pycache__", "dist-packages", "site-packages", "conda-meta"})
 _PYTHON: Final = re.compile(r"/lib(?:64)?/python[0-9][0-9.]*/|(?:^|/)pyvenv\.cfg$")
 
-# Open MPI keeps the shared memory of a job in /tmp/ompi.HOST.UID. ROMIO keeps shared file
-# pointers in a hidden file `.NAME.shfp.NUMBER`.
-_POINTERS: Final = ".shfp."
-_SESSION: Final = "/tmp/ompi."
-
 
 # Most app names to list.
 _NAMED: Final = 2
@@ -539,12 +534,9 @@ def is_software(path: str) -> bool:
 # Cached because every rule asks about the same files.
 @lru_cache(maxsize=1 << 17)
 def is_data(path: str) -> bool:
-    """True if a path is data of a program rather than the machine's software or a helper file of an MPI library."""
+    """True if a path is data of a program rather than software; files of MPI are not in a profile's lists."""
     parts = path.split("/")
     if parts[0] == "" and len(parts) > 1 and parts[1] in _MACHINE:
         # Memory that looks like a device, in which programs do keep data.
-
         return path.startswith("/dev/shm/")
-    if path.startswith(_SESSION):
-        return False
-    return _POINTERS not in parts[-1] and not is_software(path)
+    return not is_software(path)

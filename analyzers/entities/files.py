@@ -94,8 +94,6 @@ def _head(path: str) -> bytes:
         os.close(handle)
 
 
-_MOST: Final = 100
-"""Maximum number of examined files per app and library; among more, the file with the arrays cannot be found."""
 _NETCDF_TYPES: Final = {
     "1": "int8", "2": "text", "3": "int16", "4": "int32", "5": "float32", "6": "float64", "7": "uint8", "8": "uint16",
     "9": "uint32", "10": "int64", "11": "uint64", "12": "text",
@@ -125,10 +123,9 @@ def attributes_by_calls(view: View) -> dict[int, FormatAttributes]:
             codes = distinct(used.file[(used.app == app) & (used.layer == layer) & (used.file >= 0)])
             moved = (survey.at(codes, "reads") + survey.at(codes, "writes")) > 0
             files_of_layer = codes[moved & np.isin(codes, view.files) & (view.interface_of_files[codes] == layer)]
-            own = [code for code in files_of_layer[:_MOST].tolist() if not _is_mpis(view.workload.paths[code])]
-            attributes = describe(view, app, layer) if len(own) == 1 and len(files_of_layer) <= _MOST else None
+            attributes = describe(view, app, layer) if len(files_of_layer) == 1 else None
             if attributes is not None:
-                attributes_by_file.setdefault(own[0], attributes)
+                attributes_by_file.setdefault(int(files_of_layer[0]), attributes)
     return attributes_by_file
 
 
@@ -145,11 +142,6 @@ def note_attributes(view: View) -> Notes:
     elif "dataset.attributes" in view.job.unknown:
         notes.append(view.job.unknown["dataset.attributes"])
     return {"files.format_attributes": "; ".join(notes)}
-
-
-def _is_mpis(path: str) -> bool:
-    """Whether MPI made the file: Open MPI's shared memory in /tmp/ompi.HOST.UID, or ROMIO's shared file pointers."""
-    return path.startswith("/tmp/ompi.") or ".shfp." in path.rpartition("/")[2]
 
 
 def _of_hdf5(view: View, app: int, _: Layer) -> FormatAttributes | None:

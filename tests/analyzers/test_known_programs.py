@@ -221,8 +221,6 @@ def test_no_file_is_invented(known):
         return
     named = {f.path for name in program.files for f in _matching(profile, name)}
     rest = {PurePosixPath(f.path).name for f in profile.files if f.path not in named} - program.other_files
-    # Files that MPI puts next to the data for shared file pointers.
-    rest = {name for name in rest if ".shfp." not in name}
     if program.trace == "v3-ckpt-then-restart-8r":
         rest -= {"Header", *(f"Cell_D_{rank:05d}" for rank in range(8))}
     assert rest == set()

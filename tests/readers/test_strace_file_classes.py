@@ -46,6 +46,7 @@ def segment(path, *, size=8192, pause=0):
         "/dev/shm/open_mpi.0000",
         "/scratch/out.dat.locktest.3",
         "/scratch/.out.dat.shfp.719885386",
+        "/scratch/.out.dat.shfp.778739020.25989",
         "/dev/shm/Intel_MPI_gTbT3s",
         "/dev/shm/sem.mp-w7u3",
         "/tmp/ompi.nid001.1000/pid.7012/0/3/vader_fifo",

@@ -52,7 +52,7 @@ _INTERNAL = re.compile(
     r"|/(?:ompi\.[\w-]+\.\d+|openmpi-sessions-[^/]+|prte\.[\w-]+(?:\.\d+)+|pmix-\d+[\w.-]*|pmix\.[\w-]+\.[^/]+"
     r"|pmix_dstor[\w.-]*|pymp-\w{8}|torch-shm-dir-\w+)(?:/|$)|/ompi\.[\w.-]+\.\d+/(?:pid|jf)\.\d+(?:/|$)"
     # Next to the files of MPI-IO: Open MPI's lock tests and shared pointers, and ROMIO's shared pointers.
-    r"|\.locktest\.\d+$|\.lockedfile(?:-\d+)?$|/\.[^/]+\.shfp\.\d+$|_cid-+\d+-\d+\.sm$"
+    r"|\.locktest\.\d+$|\.lockedfile(?:-\d+)?$|/\.[^/]+\.shfp(?:\.\d+)+$|_cid-+\d+-\d+\.sm$"
 )
 """Files of MPI, GPU drivers and workers, in any folder, since TMPDIR moves them."""
 

@@ -73,8 +73,6 @@ def test_aggregation_saves_at_most_the_available_time(before, files):
         ("/etc/romio-hints", False),
         ("/usr/lib/python3/os.py", False),
         ("/opt/env/lib/python3.11/site-packages/numpy/core.py", False),
-        ("/tmp/ompi.node1.1000/pid.1/1/vader_segment", False),
-        ("/lustre/.out.shfp.1.2", False),
         ("/user/data", True),
     ],
 )
