@@ -41,7 +41,7 @@ NOT_A_KIND: Final = ("autofs", "dvs", "rootfs")
 _SLOWEST: Final = 10
 """Maximum number of targets that a profile lists individually."""
 _KEY: Final = "storage.mounts"
-_BY_TABLE: Final = "the mount table of the logs, which has room for some mounts alone, and of these no /"
+_BY_TABLE: Final = "the mounts in the logs or traces, which leave out / and may leave out others"
 _NO_TABLE: Final = "the trace has no mount table: pass job.yaml of `vani collect` with --job"
 
 Codes = NDArray[np.int64]

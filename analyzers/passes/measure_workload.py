@@ -6,6 +6,7 @@ Each pass reads every partition once for all its measures. Only small results ar
 from __future__ import annotations
 
 import tempfile
+from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
@@ -18,7 +19,7 @@ from numpy.typing import NDArray
 
 from vani.analyzers.batch import Batch
 from vani.analyzers.entities.files import formats_on_disk
-from vani.analyzers.int_table import IntTable
+from vani.analyzers.int_table import NO_VALUE, IntTable
 from vani.analyzers.measurements import (
     Measurements,
     Phases,
@@ -29,6 +30,7 @@ from vani.analyzers.measurements import (
     plain,
 )
 from vani.analyzers.measures import busy_time
+from vani.analyzers.measures.lengths import FileLengths
 from vani.analyzers.measures.operations import OperationCounts, ProcessCounts
 from vani.analyzers.measures.survey import Survey, join_busy, pause_floor_ns
 from vani.analyzers.passes.all_measures import all_measures
@@ -37,6 +39,7 @@ from vani.analyzers.passes.findings_of_survey import files_to_list, findings_of
 from vani.analyzers.passes.measure import Collects, Measure, declared_result
 from vani.analyzers.workload import NEVER, Context, Lives, SurveyFindings, Workload, lives_of
 from vani.calls import Flag
+from vani.counts import FileLayout
 from vani.engine.executor import Executor
 from vani.errors import NoRoomError
 from vani.store.partial_results import PartialResults
@@ -118,9 +121,10 @@ def measure(
     typed.append(busy_time.finish(total, findings.phases, len(listed), len(workload.apps)))
     results = Results(typed, unknown={PossibleExchanges: _ORDER_IS_KNOWN})
     processes = _certain(results, ProcessCounts)
+    traces = [trace_facts(store.manifest) for store in stores]
     return Measurements(
         workload=workload,
-        traces=[trace_facts(store.manifest) for store in stores],
+        traces=traces,
         phases=Phases(findings.phase_start, findings.phase_app, gaps, gap_given=phase_gap_s is not None),
         listed=listed,
         survey=Survey().aggregate(survey, workload, findings),
@@ -128,8 +132,29 @@ def measure(
         processes=processes,
         results=results,
         formats_on_disk=formats_on_disk(workload, processes.files.file, listed),
+        layouts=_layouts(traces, workload, results.of(FileLengths)),
+        mounts=[(args[0], args[1]) for trace in traces for name, args, _ in trace.facts if name == "mount"],
         extensions=extensions,
     )
+
+
+def _layouts(
+    traces: Sequence[TraceFacts], workload: Workload, lengths: FileLengths | None
+) -> dict[int, FileLayout]:
+    """Layouts by file that the traces state; of a composite layout, the component in which the file ends."""
+    stated = {args[0]: args[1:] for trace in traces for name, args, _ in trace.facts if name == "layout"}
+    layouts: dict[int, FileLayout] = {}
+    for code, path in enumerate(workload.paths) if stated else ():
+        if path not in stated:
+            continue
+        # Score-P writes DEFAULT or WIDE in place of an unknown number.
+        counts, sizes, begins = ([int(n) if n.isdecimal() else 0 for n in text.split(", ")] for text in stated[path])
+        length = NO_VALUE if lengths is None else int(lengths.length[code])
+        # Where the end of a composite file is unknown, so is its component.
+        at = bisect_right(begins, max(0, length - 1)) - 1 if length != NO_VALUE or len(begins) == 1 else None
+        count, size = (None if at is None else of[at] or None for of in (counts, sizes))
+        layouts[code] = FileLayout(count, size, len(counts))
+    return layouts
 
 
 class _SecondPass:

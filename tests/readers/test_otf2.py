@@ -225,6 +225,25 @@ def test_mpi_io_without_calls_below_it_is_unseen_beside_posix(tmp_path):
     assert (missing.kind, missing.files, missing.count) == ("module_off", ["/s/shared"], 1)
 
 
+def test_mounts_and_stripes_of_files_are_those_that_score_p_stores(tmp_path):
+    with archive(tmp_path / "run") as a:
+        files = {name: a.handle(f"/lustre/run/{name}") for name in ("plain", "composite", "unknown")}
+        for number, (name, counts, sizes, begins) in enumerate(
+            [("plain", "4", "1048576", "0"), ("composite", "1, 8, WIDE", "65536, 1048576, DEFAULT", "0, 4096, 1048576")]
+        ):
+            layout = {"Stripe Count": counts, "Stripe Size": sizes, "Extent Begin": begins}
+            for key, value in {"Mount Point": "/lustre", "File system": "lustre", **layout}.items():
+                a.trace.definitions.io_file_property(files[name].file, key, enums.Type.STRING, value)
+            opened(a.locations[0, 0], 100 * number, files[name], a.region("open"))
+            operation(a.locations[0, 0], 100 * number + 10, 50, files[name], "write", [1 << 20], a.region("write"))
+        operation(a.locations[0, 0], 500, 50, files["unknown"], "write", [1 << 20], a.region("write"))
+    profile = vani.profile(tmp_path / "run", store=tmp_path / "store")
+    assert [(mount.dir, mount.type) for mount in profile.storage.mounts] == [("/lustre", "lustre")]
+    found = {file.path[12:]: (file.stripe_count, file.stripe_size, file.components) for file in profile.files}
+    # The composite file ends at 1 MiB, in its second component.
+    assert found == {"plain": (4, 1 << 20, 1), "composite": (8, 1 << 20, 3), "unknown": (None, None, None)}
+
+
 def test_nonblocking_mpi_io_without_calls_below_it_is_unseen_once(tmp_path):
     with archive(tmp_path / "run") as a:
         call = a.region("MPI_File_iwrite", paradigm="MPI")

@@ -52,6 +52,8 @@ class _Archive(KnownRows):
     files_alone: list[str]
     """Their files, if other files have file-system calls."""
     hosts: list[str]
+    places: list[tuple[str, list[str], int]]
+    """Facts about the mounts and Lustre layouts of the files."""
     last_ns: int
     """Time of the run's last event on the run's clock."""
     start_unix_s: float | None
@@ -81,9 +83,9 @@ class Otf2Reader(SpooledReader[_Archive]):
         return self.known.start_unix_s
 
     def facts(self) -> list[tuple[str, list[str], int]]:
-        """Hosts, if the archive names each process's, and library calls without calls below them, with their files."""
+        """Hosts, if the archive names each process's, library calls without calls below them, and places of files."""
         hosts = list(dict.fromkeys(self.known.hosts))
-        facts: list[tuple[str, list[str], int]] = [("hosts", hosts, 1)] if hosts and all(hosts) else []
+        facts = [*self.known.places, *([("hosts", hosts, 1)] if hosts and all(hosts) else [])]
         alone = self.known.library_calls_alone
         return [*facts, ("file_system_calls_missing", self.known.files_alone, alone)] if alone else facts
 
@@ -172,6 +174,7 @@ def _read(archive: Archive, anchor: Path) -> _Archive:
         library_calls_alone=library_calls if all_alone else int(moving[alone].sum()),
         files_alone=[] if all_alone else [paths.paths[code] for code in alone],
         hosts=[_host(process) for process in processes],
+        places=_places(definitions),
         last_ns=last,
         start_unix_s=None if realtime >= 1 << 63 else realtime / 1e9,
         app=_app(programs, anchor),
@@ -203,6 +206,22 @@ def _handle(handle: Any, files: dict[int, int], paths: PathTable) -> Handle:
         code = paths.code(handle.name) if handle.name in ("stdin", "stdout", "stderr") else -1
     is_folder = type(handle.file).__name__ == "IoDirectory"
     return Handle(code, _LAYERS.get(identification, Layer.USER), identification, is_folder)
+
+
+def _places(definitions: Any) -> list[tuple[str, list[str], int]]:
+    """Facts `mount` (folder, type) and `layout` (path, stripe counts, stripe sizes, first bytes of the components).
+
+    Properties of files are those of Score-P's `scorep_platform_mountinfo.c` and `scorep_platform_lustre.c`.
+    """
+    files: dict[str, dict[str, str]] = {}
+    for entry in definitions.io_file_properties:
+        files.setdefault(entry.io_file.name, {})[entry.name] = str(entry.value)
+    mounts = dict.fromkeys((known.get("Mount Point", ""), known.get("File system", "")) for known in files.values())
+    return [("mount", list(mount), 1) for mount in mounts if all(mount)] + [
+        ("layout", [path, known["Stripe Count"], known["Stripe Size"], known.get("Extent Begin", "0")], 1)
+        for path, known in files.items()
+        if {"Stripe Count", "Stripe Size"} <= known.keys()
+    ]
 
 
 def _host(process: Any) -> str:
