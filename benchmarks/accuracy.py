@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Final
 
 import vani
-from benchmarks import diagnosis, gains
+from benchmarks import diagnosis, first_advice, gains
 from benchmarks.data import ROOT, SHARED, rows_of
 from tests.catalogue.__main__ import FOLDERS
 from tests.catalogue.judged import judge_traces, tally
@@ -355,7 +355,8 @@ def page(shared: Path) -> str:
         lines = [HEAD.rstrip(), *twins(shared, Path(store)), NOTES.rstrip(), *cm1(shared, Path(store))]
         lines += [RULES_HEAD, *labelled_traces(shared, Path(store))]
         lines += [*promises_by_rule(shared, Path(store)), *gains.section()]
-    return "\n".join([*lines, *diagnosis.section()]).rstrip() + "\n"
+    lines += [*diagnosis.section(), *first_advice.section(first_advice.results())]
+    return "\n".join(lines).rstrip() + "\n"
 
 
 def main() -> None:
