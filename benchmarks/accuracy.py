@@ -1,14 +1,9 @@
 """Compares Vani's numbers with independent sources, and writes docs/accuracy.md.
 
     python -m benchmarks.accuracy [SHARED]
-    python -m benchmarks.accuracy --promises [SHARED]
 
 SHARED contains `traces`, `traces-parquet` and `data/darshan-twins`. By default it is `shared` next to the
 repository, where the labelled runs of `benchmarks.diagnosis` are.
-
-With `--promises`, prints what recommendations promise for the shared traces, by rule and by trace, with reasons. A
-recommendation has a number with a range, a direction with the reason why there is no number, or null if it is
-unknown whether it makes the run faster. The rule on whether I/O matters (MAT001) is not a recommendation.
 """
 
 from __future__ import annotations
@@ -17,10 +12,7 @@ import argparse
 import re
 import sys
 import tempfile
-from collections import Counter
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Final
 
 import vani
 from benchmarks import diagnosis, first_advice, gains
@@ -28,7 +20,6 @@ from benchmarks.data import ROOT, SHARED, rows_of
 from tests.catalogue.__main__ import FOLDERS
 from tests.catalogue.judged import judge_traces, tally
 from tests.catalogue.labels import LABELS, read_labels
-from vani.errors import InputError
 from vani.schema.profile import Profile
 from vani.systems import load_system
 from vani.units import counted
@@ -354,75 +345,20 @@ def page(shared: Path) -> str:
     with tempfile.TemporaryDirectory() as store:
         lines = [HEAD.rstrip(), *twins(shared, Path(store)), NOTES.rstrip(), *cm1(shared, Path(store))]
         lines += [RULES_HEAD, *labelled_traces(shared, Path(store))]
-        lines += [*promises_by_rule(shared, Path(store)), *gains.section()]
+        lines += gains.section()
     lines += [*diagnosis.section(), *first_advice.section(first_advice.results())]
     return "\n".join(lines).rstrip() + "\n"
 
 
 def main() -> None:
-    """Write the page, or print what recommendations promise."""
+    """Write the page."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.accuracy", description=__doc__)
-    parser.add_argument("--promises", action="store_true", help="print promised gains, and write nothing")
     parser.add_argument("shared", nargs="?", type=Path, default=SHARED)
     asked = parser.parse_args()
     if not asked.shared.is_dir():
         sys.exit(f"{asked.shared}: no such folder; name the one with traces and data/darshan-twins")
-    if asked.promises:
-        print_promises(asked.shared)
-        return
     PAGE.write_text(page(asked.shared), encoding="utf-8")
     print(f"wrote {PAGE.relative_to(ROOT)}")
-
-STATES: Final = ("null", "direction", "number")
-MACHINES: Final = ("generic-lustre", "generic-gpfs")
-_GAINS_HEAD: Final = """
-## Gains: shared traces
-
-Gains of recommendations on the shared traces, for generic-lustre and generic-gpfs together (`python -m
-benchmarks.accuracy --promises` adds traces and reasons). A number has a range of at most a factor 10, a direction is
-faster without a number, null is unknown. Most traces last milliseconds, and the generic descriptions have no rates,
-which rules out many numbers.
-"""
-
-
-def promises(shared: Path, store: Path) -> list[dict[str, str]]:
-    """Trace, rule, state and reason for a missing number of every recommendation on every readable trace."""
-    rows = []
-    for place in sorted(place for name in FOLDERS for place in (shared / name).glob("*/")):
-        try:
-            profile = vani.profile(place, store=store)
-        except InputError:
-            continue
-        for machine in MACHINES:
-            for entry in vani.advise(profile, system=machine).recommendations:
-                if entry.rule != "MAT001":
-                    state = "number" if entry.gain else "direction" if entry.direction else "null"
-                    why = entry.direction.why_no_number if entry.direction else ""
-                    rows.append({"trace": place.name, "rule": entry.rule, "state": state, "why": why})
-    return rows
-
-
-def _table(rows: Sequence[dict[str, str]], name: str) -> list[str]:
-    """Number of recommendations by state, a line for each trace or rule."""
-    counts = Counter((row[name], row["state"]) for row in rows)
-    counts.update(("all", row["state"]) for row in rows)
-    keys = [*sorted({row[name] for row in rows}), "all"]
-    lines = [f"| {name} | {' | '.join(STATES)} |", "| --- | ---: | ---: | ---: |"]
-    return lines + [f"| {key} | {' | '.join(str(counts[key, state]) for state in STATES)} |" for key in keys]
-
-
-def promises_by_rule(shared: Path, store: Path) -> list[str]:
-    """A Markdown table by rule."""
-    return [_GAINS_HEAD, *_table(promises(shared, store), "rule")]
-
-
-def print_promises(shared: Path) -> None:
-    """Print the tables, and the reasons why numbers are missing."""
-    with tempfile.TemporaryDirectory() as store:
-        rows = promises(shared, Path(store))
-    print("\n".join([*_table(rows, "trace"), "", *_table(rows, "rule"), "", "Without a number:"]))
-    for (rule, why), count in sorted(Counter((r["rule"], r["why"]) for r in rows if r["state"] != "number").items()):
-        print(f"  {rule} {count}: {why or 'null'}")
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ import pytest
 
 import vani.gate.matching as profile_tree
 import vani.schema.syntax.yaml_text as yaml_or_json
-from benchmarks.report import long_profile
+from tests.long_profile import long_profile
 from vani.cli.main import main
 from vani.render.formats import PROFILE
 

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 import vani.cli.report as inputs
-from benchmarks.report import long_profile, measured
 from vani.cli.report import report
 from vani.render.formats import PROFILE
 from vani.render.report.file_tables import file_groups, groups_kept
@@ -50,15 +49,3 @@ def test_groups_of_a_list_are_kept_for_one_report(long_profiles):
         first, again = file_groups(files), file_groups(files)
         assert first is not again and all(a is b for a, b in zip(first, again, strict=True))
     assert file_groups(files)[0] is not first[0]
-
-
-@pytest.mark.slow
-def test_benchmark_reports_the_whole_command_and_the_page_separately(tmp_path):
-    file, page = tmp_path / "long.json", tmp_path / "long.html"
-    file.write_text(PROFILE.render("json", long_profile(5)), encoding="utf-8")
-    time = "([0-9.]+) s of processor time, [0-9.]+ s by the clock"
-    told = re.search(
-        f"JSON, .* vani report {time}, .* MB of memory\\n.* page {time}", measured(file, page, 1)
-    )
-    assert told is not None and float(told[1]) > float(told[2]) > 0
-    assert page.read_text().startswith("<!doctype html>")
