@@ -16,7 +16,7 @@ from __future__ import annotations
 import re
 import shlex
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path, PurePosixPath
@@ -171,12 +171,7 @@ def _component(text: str) -> str:
     words = ["-E", "-1" if end.upper() == "EOF" else end]
     if pattern == "mdt":
         return " ".join([*words, "-L", "mdt"])
-    for option, key in (
-        ("-z", "extension_of"),
-        ("-c", "stripe_count"),
-        ("-S", "stripe_size"),
-        ("-p", "pool"),
-    ):
+    for option, key in (("-z", "extension_of"), ("-c", "stripe_count"), ("-S", "stripe_size"), ("-p", "pool")):
         value = _value(key, text)
         words += [option, value] if value else []
     return " ".join(words)
@@ -207,58 +202,42 @@ def layout_problem(folder: Path, layout: str) -> tuple[str, bool | None] | None:
 
     Returns None if they agree. Otherwise returns a sentence, with False if they differ and None if that is unknown.
     """
-    words = shlex.split(layout)
+    words, place = shlex.split(layout), str(folder)
+    same: Callable[[str], object] = str
     if words[0] == "beegfs-ctl":
-        return _pattern_problem(folder, layout)
-    if words[0] == "daos":
-        return _class_problem(folder, words[words.index("--oclass") + 1])
-    return _stripes_problem(folder, words)
-
-
-def _pattern_problem(folder: Path, layout: str) -> tuple[str, bool | None] | None:
-    retro = ["beegfs", "entry", "info", "--retro", "--verbose", str(folder)]
-    command = ["beegfs-ctl", "--getentryinfo", str(folder)] if shutil.which("beegfs-ctl") else retro
+        retro = ["beegfs", "entry", "info", "--retro", "--verbose", place]
+        command = ["beegfs-ctl", "--getentryinfo", place] if shutil.which("beegfs-ctl") else retro
+        what, has, same = "pattern", "it has {} targets, chunks of {}", parse_bytes
+        forms = [r"targets: desired: *([0-9]+)", r"Chunksize: *([0-9]+[kKMG]?)"]
+        wanted = re.findall(r"=([0-9]+[kKMG]?)", layout.upper())
+    elif words[0] == "daos":
+        command = ["daos", "filesystem", "get-attr", "--path", place]
+        what, has, forms = "object class", "it is {}", [r"Object Class = *(\w+)"]
+        wanted = [words[words.index("--oclass") + 1]]
+    else:
+        what, command = "layout", ["lfs", "getstripe", "-d", place]
     try:
         printed = ask(command)
     except NoAnswer as error:
-        return f"the pattern is unknown ({error})", None
-    has = re.search(r"targets: desired: *([0-9]+)", printed), re.search(r"Chunksize: *([0-9]+[kKMG]?)", printed)
-    if not all(has):
-        return f"the pattern is unknown ({' '.join(command[:2])} names none)", None
-    now = [match[1].upper() for match in has if match]
-    wanted = re.findall(r"=([0-9]+[kKMG]?)", layout.upper())
-    if list(map(parse_bytes, now)) == list(map(parse_bytes, wanted)):
+        return f"the {what} is not known ({error})", None
+    if what == "layout":
+        return _stripes_problem(parse_layout(printed), words)
+    found = [match for form in forms if (match := re.search(form, printed))]
+    if len(found) < len(forms):
+        return f"the {what} is not known ({' '.join(command[:3])} names none)", None
+    now = [match[1] for match in found]
+    if [*map(same, now)] == [*map(same, wanted)]:
         return None
-    return f"the pattern was not applied (it has {now[0]} targets, chunks of {now[1]})", False
+    return f"the {what} was not applied ({has.format(*now)})", False
 
 
-def _class_problem(folder: Path, wanted: str) -> tuple[str, bool | None] | None:
-    try:
-        printed = ask(["daos", "filesystem", "get-attr", "--path", str(folder)])
-    except NoAnswer as error:
-        return f"the object class is not known ({error})", None
-    match = re.search(r"Object Class = *(\w+)", printed)
-    if match is None:
-        return "the object class is not known (daos filesystem get-attr names none)", None
-    return None if match[1] == wanted else (f"the object class was not applied (it is {match[1]})", False)
-
-
-def _stripes_problem(folder: Path, options: Sequence[str]) -> tuple[str, bool | None] | None:
-    try:
-        printed = ask(["lfs", "getstripe", "-d", str(folder)])
-    except NoAnswer as error:
-        return f"the layout is not known ({error})", None
-    layout = parse_layout(printed)
+def _stripes_problem(layout: Mapping[str, object], options: Sequence[str]) -> tuple[str, bool | None] | None:
     if not layout:
         return "the layout is not known (lfs getstripe -d names none)", None
     wanted = _requested(options)
     composite = str(layout.get("layout", ""))
     have: dict[str, object] = {"components": composite.count("-E ")} if composite else dict(layout)
-    wrong = [
-        f"{key} {have[key]}, not {value}"
-        for key, value in wanted.items()
-        if key in have and have[key] != value
-    ]
+    wrong = [f"{key} {have[key]}, not {value}" for key, value in wanted.items() if have.get(key, value) != value]
     missing = [key for key in wanted if key not in have]
     if "components" in missing or ("components" in have and "components" not in wanted):
         return f"the layout was not applied (lfs getstripe -d shows {composite or layout})", False

@@ -62,53 +62,18 @@ def detect(
     tuple
         The description, and a sentence for each fact that could not be determined.
     """
-    environment = os.environ if environment is None else environment
     is_real = root == Path("/")
-    programs = programs or (ask if is_real else _no_answer)
-    missing: list[str] = []
-    sources: dict[str, str] = {}
-    mounts = read_mounts(root, space_of if is_real else None)
-    if mounts is None:
-        missing.append("/proc/self/mountinfo cannot be read: no file system is known")
-        mounts = []
-    near, shared_near = burst_buffer_dirs(
-        environment, mounts, lambda folder: (root / folder.lstrip("/")).is_dir()
+    machine = _Machine(
+        os.environ if environment is None else environment, root, programs or (ask if is_real else _no_answer)
     )
-    facts: dict[str, Any] = {
-        "name": _name(environment, root),
-        "description": "Found by `vani systems detect`; "
-        + ("other " if measured else "")
-        + "rates are not measured: fill them in",
-        "compute": _compute(root, sources),
-        "file_systems": _file_systems(
-            mounts,
-            shared_near,
-            places_of_data(data, environment, mounts, here=is_real),
-            programs,
-            sources,
-            missing,
-        ),
-        "burst_buffers": _burst_buffers(near, shared_near, mounts, environment, sources),
-        "network": _network(root, sources),
-    }
-    facts["scheduler"] = _scheduler(environment, root, programs, facts["burst_buffers"], sources, missing)
-    if measured is not None:
-        _fill_in(measured, curves, facts, mounts, sources)
-    types = {file_system["type"] for file_system in facts["file_systems"]}
-    for kind, tool in (("lustre", "lfs"), ("gpfs", "mmlsfs")):
-        if kind not in types:
-            missing.append(f"no {kind} is mounted here: {tool} was not run")
-    if not facts["file_systems"]:
-        missing.append("no shared file system is mounted here (Lustre, GPFS, BeeGFS, NFS, ...)")
-    return System(**facts, sources=sources), missing
+    return machine.described(data, measured, curves)
 
 
 def parse_burst_buffers(text: str) -> list[tuple[str, int | None]]:
     """Name and capacity in bytes of each burst buffer that `scontrol show burst` prints."""
     buffers = []
     for block in re.split(r"(?m)^(?=Name=)", text):
-        name = re.search(r"(?m)^Name=(\S+)", block)
-        if name:
+        if name := re.search(r"(?m)^Name=(\S+)", block):
             # Slurm, burst_buffer.conf(5): K, M, G, T, P and KiB... are powers of 1024.
             space = re.search(r"\bTotalSpace=(\d{1,15}(?:\.\d+)?)(?![\d.])([KMGTP]?)", block)
             size = round(float(space[1]) * _UNITS[space[2]]) if space else None
@@ -120,271 +85,242 @@ def _no_answer(command: list[str]) -> str:
     raise NoAnswer(f"{command[0]} was not run")
 
 
-def _name(environment: Mapping[str, str], root: Path) -> str:
-    for variable in _CLUSTER:
-        if environment.get(variable):
-            return environment[variable]
-    host = (read(root / "proc/sys/kernel/hostname") or "").strip()
-    return host or "this-machine"
+class _Machine:
+    """Finds the facts, the source of each, and the reasons for missing ones."""
 
+    def __init__(self, environment: Mapping[str, str], root: Path, programs: Ask) -> None:
+        self.environment, self.root, self.programs = environment, root, programs
+        self.sources: dict[str, str] = {}
+        self.missing: list[str] = []
+        mounts = read_mounts(root, space_of if root == Path("/") else None)
+        if mounts is None:
+            self.missing.append("/proc/self/mountinfo cannot be read: no file system is known")
+        self.mounts = mounts or []
+        self.near, self.shared_near = burst_buffer_dirs(
+            environment, self.mounts, lambda folder: (root / folder.lstrip("/")).is_dir()
+        )
+        self.disks: list[dict[str, Any]] = []
+        self.buffers: list[dict[str, Any]] = []
 
-def _compute(root: Path, sources: dict[str, str]) -> dict[str, Any]:
-    sources["compute"] = "/proc and /sys of the node on which `vani systems detect` ran"
-    sources["compute.nodes"] = "not known: a node cannot see their number"
-    return {
-        "cores_per_node": count_cores(root),
-        "memory_per_node": memory_bytes(root),
-        "gpus_per_node": count_gpus(root),
-    }
-
-
-def _file_systems(
-    mounts: list[Mount],
-    shared_near: list[str],
-    places: dict[str, str],
-    programs: Ask,
-    sources: dict[str, str],
-    missing: list[str],
-) -> list[dict[str, Any]]:
-    """Parallel file systems first, the largest first; mounts of one device are one file system."""
-    by_device: dict[tuple[str, str], list[Mount]] = {}
-    for mount in mounts:
-        is_near = any(is_below(folder, mount.dir) and mount.dir != "/" for folder in shared_near)
-        if mount.type in _SHARED and not is_near:
-            by_device.setdefault((mount.type, mount.device or mount.dir), []).append(mount)
-    ordered = sorted(
-        by_device.items(), key=lambda item: (item[0][0] not in PARALLEL, -(item[1][0].capacity or 0))
-    )
-    systems: list[dict[str, Any]] = []
-    names: set[str] = set()
-    for (kind, device), same in ordered:
-        place = f"file_systems[{len(systems)}]"
-        name = _unique(PurePosixPath(device.rpartition(":")[2]).name or same[0].dir, names)
+    def described(
+        self, data: Path | None, measured: Measurement | None, curves: Sequence[StripeCurve]
+    ) -> tuple[System, list[str]]:
+        """See `detect`."""
+        self.sources["compute"] = "/proc and /sys of the node on which `vani systems detect` ran"
+        self.sources["compute.nodes"] = "not known: a node cannot see their number"
+        self._find_disks(places_of_data(data, self.environment, self.mounts, here=self.root == Path("/")))
+        self._find_buffers()
         facts: dict[str, Any] = {
-            "name": name,
-            "type": _NAMES.get(kind, kind),
-            "mounts": [mount.dir for mount in same],
-            "capacity": same[0].capacity,
+            "name": self._name(),
+            "description": "Found by `vani systems detect`; "
+            f"{'other ' if measured else ''}rates are not measured: fill them in",
+            "compute": {
+                "cores_per_node": count_cores(self.root),
+                "memory_per_node": memory_bytes(self.root),
+                "gpus_per_node": count_gpus(self.root),
+            },
+            "network": self._network(),
+            "scheduler": self._scheduler(),
         }
-        sources[place] = "/proc/self/mountinfo and statvfs"
-        if kind == "lustre":
-            data = next((places[mount.dir] for mount in same if mount.dir in places), None)
-            facts |= _lustre(same[0], data, programs, place, sources, missing)
-        elif kind == "gpfs":
-            facts |= _gpfs(same[0], programs, place, sources, missing)
-        systems.append(facts)
-    return systems
+        if measured is not None:
+            self._fill_in(measured, curves)
+        types = {disk["type"] for disk in self.disks}
+        for kind, tool in (("lustre", "lfs"), ("gpfs", "mmlsfs")):
+            if kind not in types:
+                self.missing.append(f"no {kind} is mounted here: {tool} was not run")
+        if not self.disks:
+            self.missing.append("no shared file system is mounted here (Lustre, GPFS, BeeGFS, NFS, ...)")
+        system = System(**facts, file_systems=self.disks, burst_buffers=self.buffers, sources=self.sources)
+        return system, self.missing
+
+    def _name(self) -> str:
+        named = next(filter(None, (self.environment.get(variable) for variable in _CLUSTER)), None)
+        return named or (read(self.root / "proc/sys/kernel/hostname") or "").strip() or "this-machine"
+
+    def _find_disks(self, places: dict[str, str]) -> None:
+        """Parallel file systems first, the largest first; mounts of one device are one file system."""
+        by_device: dict[tuple[str, str], list[Mount]] = {}
+        for mount in self.mounts:
+            is_near = any(is_below(folder, mount.dir) and mount.dir != "/" for folder in self.shared_near)
+            if mount.type in _SHARED and not is_near:
+                by_device.setdefault(_device(mount), []).append(mount)
+        ordered = sorted(
+            by_device.items(), key=lambda item: (item[0][0] not in PARALLEL, -(item[1][0].capacity or 0))
+        )
+        for (kind, device), same in ordered:
+            place = f"file_systems[{len(self.disks)}]"
+            facts: dict[str, Any] = {
+                "name": _unique(PurePosixPath(device.rpartition(":")[2]).name or same[0].dir, self.disks),
+                "type": _NAMES.get(kind, kind),
+                "mounts": [mount.dir for mount in same],
+                "capacity": same[0].capacity,
+            }
+            self.sources[place] = "/proc/self/mountinfo and statvfs"
+            if kind == "lustre":
+                data = next((places[mount.dir] for mount in same if mount.dir in places), None)
+                facts |= self._lustre(same[0], data, place)
+            elif kind == "gpfs":
+                facts |= self._gpfs(same[0], place)
+            self.disks.append(facts)
+
+    def _lustre(self, mount: Mount, data: str | None, place: str) -> dict[str, Any]:
+        """Facts from `lfs` and `lctl`, which do not know the site's policies (`layout_policy`, rules)."""
+        folder = mount.dir
+        lustre, problems = read_lustre(folder, self.programs, data)
+        software = read_software(mount.device or folder, self.programs)
+        first = re.match(r"-E (\d+) -L mdt\b", lustre.layout or "")
+        df, layout = f"lfs df {folder}", f"lfs getstripe -d {lustre.layout_dir or folder}"
+        dom = f"{layout}: its first component; the limit (lod.*.dom_stripesize) may be larger"
+        why = "; ".join(dict.fromkeys(problems))
+        facts: dict[str, Any] = {}
+        for key, value, command, is_asked in (
+            ("targets", lustre.osts, df, True),
+            ("metadata_targets", lustre.mdts, df, True),
+            ("metadata_capacity", lustre.mdt_capacity, df, False),
+            ("metadata_free", lustre.mdt_free, df, False),
+            ("stripe_count", lustre.stripe_count, layout, True),
+            ("stripe_size", lustre.stripe_size, layout, True),
+            ("site_pfl", lustre.layout, layout, True),
+            ("dom_size", int(first[1]) if first else None, dom, False),
+            ("version", software.version, software.why, False),
+            ("overstriping", software.overstriping, software.why, False),
+            ("capacity", lustre.capacity, df, False),
+        ):
+            if value is not None or key != "capacity":
+                facts[key] = value
+            if value is not None or (is_asked and why):
+                self.sources[f"{place}.{key}"] = command if value is not None else f"not known: {why}"
+        if software.overstriping is None:
+            self.sources[f"{place}.overstriping"] = f"not known: {software.why}"
+            problems = problems or [f"overstriping: {software.why}"]
+        self.missing += [f"{folder}: {problem}" for problem in dict.fromkeys(problems)]
+        return facts
+
+    def _gpfs(self, mount: Mount, place: str) -> dict[str, Any]:
+        gpfs, problems = read_gpfs(mount.dir, mount.device or mount.dir, self.programs)
+        unknown = f"not known: {'; '.join(problems) or 'mmlsfs does not print it'}"
+        for key in ("block_size", "subblock_size"):
+            known = getattr(gpfs, key) is not None
+            self.sources[f"{place}.{key}"] = f"mmlsfs {gpfs.device}" if known else unknown
+        self.missing += [f"{mount.dir}: {problem}" for problem in problems]
+        return {"block_size": gpfs.block_size, "subblock_size": gpfs.subblock_size, "version": gpfs.version}
+
+    def _find_buffers(self) -> None:
+        """Node-local storage in the order of `burst_buffer_dirs`, then storage that nodes share."""
+        variables = {folder: name for name, folder in self.environment.items() if folder.startswith("/")}
+        near = [(folder, "node_local") for folder in self.near] + [(folder, "shared") for folder in self.shared_near]
+        for folder, kind in near:
+            mount = mount_of(folder, self.mounts)
+            variable = variables.get(folder, "")
+            if variable.startswith(("DW_JOB_STRIPED", "DW_JOB_PRIVATE", "DW_PERSISTENT_STRIPED")):
+                type_ = "datawarp"
+            elif variable.startswith("DW_"):
+                type_ = "rabbit"
+            elif "beeond" in f"{folder} {mount.device if mount else ''}":
+                type_ = "beeond"
+            else:
+                type_ = mount.type if mount else "unknown"
+            # The path of files created for a job contains the job's number.
+            by = f"${variable}" if variable else "/proc/self/mountinfo"
+            uses_memory = mount is not None and mount.type in IN_MEMORY
+            what = f": {mount.type}, files in the node's memory" if mount and uses_memory else ""
+            facts = {"kind": kind, "type": type_, "dir": folder, "uses_memory": uses_memory}
+            if mount is not None and kind == "node_local":
+                facts["capacity_per_node"] = mount.capacity
+            self._add_buffer(PurePosixPath(folder).name or "root", facts, f"{by}, on one node{what}")
+
+    def _add_buffer(self, name: str, facts: Mapping[str, Any], source: str) -> dict[str, Any]:
+        self.sources[f"burst_buffers[{len(self.buffers)}]"] = source
+        self.buffers.append({"name": _unique(name, self.buffers), **facts})
+        return self.buffers[-1]
+
+    def _fill_in(self, measured: Measurement, curves: Sequence[StripeCurve]) -> None:
+        """Insert the rates for the folder: on a shared file system, else on node-local storage, new if necessary."""
+        folder = os.path.realpath(measured.folder)
+        rates = {"read": measured.read, "write": measured.write}
+        when = f"measured in {folder} on {date.today().isoformat()}"
+        source = f"{when}: {'; '.join((measured.method, *measured.notes))}"
+        mount = mount_of(folder, self.mounts)
+        for index, disk in enumerate(self.disks):
+            if mount is not None and mount.dir in disk["mounts"]:
+                disk["bandwidth_per_client"] = rates
+                self.sources[f"file_systems[{index}].bandwidth_per_client"] = source
+                if curves:
+                    disk["stripe_curves"] = [curve.model_dump() for curve in curves]
+                    self.sources[f"file_systems[{index}].stripe_curves"] = (
+                        f"{when} from {counted(curves[0].nodes, 'node')}, flushed; collective: stripes in turn, "
+                        "without MPI-IO's data exchange"
+                    )
+                return
+        same = [buffer for buffer in self.buffers if mount is not None and self._is_on(buffer, mount)]
+        if not same:
+            facts = {"kind": "node_local", "type": mount.type if mount else "unknown", "dir": folder}
+            same = [self._add_buffer(PurePosixPath(folder).name or "root", facts, "the measured folder")]
+        for buffer in same:
+            buffer["bandwidth_per_node"] = rates
+            self.sources[f"burst_buffers[{self.buffers.index(buffer)}].bandwidth_per_node"] = source
+
+    def _is_on(self, buffer: Mapping[str, Any], mount: Mount) -> bool:
+        of_buffer = mount_of(buffer["dir"], self.mounts) if buffer.get("dir") else None
+        return of_buffer is not None and _device(of_buffer) == _device(mount)
+
+    def _scheduler(self) -> str | None:
+        """Name the scheduler, and add Slurm's burst buffers with the line that requests each."""
+        inside = read_scheduler(self.environment, self.root).scheduler
+        try:
+            listed = parse_burst_buffers(self.programs(["scontrol", "show", "burst"]))
+        except NoAnswer as error:
+            if inside in (None, "slurm"):
+                self.missing.append(f"burst buffers of the scheduler: {error}")
+            if inside is None:
+                self.missing.append("not inside a job: the scheduler's job variables are not set")
+            unknown = f"not known: not inside a job, and {error}"
+            self.sources["scheduler"] = "the environment of the job" if inside else unknown
+            return inside
+        self.sources["scheduler"] = "the environment of the job" if inside else "scontrol answers"
+        for name, size in listed:
+            kind = name.partition("/")[0]
+            request = ["#DW jobdw type=scratch capacity=SIZE access_mode=striped"] if kind == "datawarp" else []
+            same = next((buffer for buffer in self.buffers if buffer["type"] == kind), None)
+            if same is None:
+                same = self._add_buffer(name, {"kind": "shared", "type": kind}, "scontrol show burst")
+            same |= {"capacity": size, "request": request}
+            self.sources[f"burst_buffers[{self.buffers.index(same)}].capacity"] = "scontrol show burst"
+        return inside or "slurm"
+
+    def _network(self) -> dict[str, Any]:
+        """All of the node's InfiniBand or Omni-Path ports together, or else its fastest Ethernet port."""
+        rates, kind = [], None
+        for device in entries(self.root / "sys/class/infiniband"):
+            for port in entries(device / "ports"):
+                match = re.match(r"(\d+(?:\.\d+)?) Gb/sec(?: \((.*)\))?", read(port / "rate") or "")
+                if match and "ACTIVE" in (read(port / "state") or "ACTIVE"):
+                    rates.append(float(match[1]))
+                    kind = match[2] or kind
+        if rates:
+            self.sources["network"] = "/sys/class/infiniband: sum of the rates of active ports"
+            return {"type": kind, "bandwidth_per_node": sum(rates) * 1e9 / 8}
+        speeds = []
+        for card in entries(self.root / "sys/class/net"):
+            text = (read(card / "speed") or "").strip()
+            if text.isdecimal() and int(text) > 0 and (card / "device").exists():
+                speeds.append(int(text))
+        if not speeds:
+            self.sources["network"] = "not known: not in /sys/class/infiniband or /sys/class/net"
+            return {}
+        self.sources["network"] = "/sys/class/net: speed of the fastest card"
+        return {"type": "ethernet", "bandwidth_per_node": max(speeds) * 1e6 / 8}
 
 
-def _unique(name: str, taken: set[str]) -> str:
-    number, unique = 2, name
+def _unique(name: str, named: Sequence[Mapping[str, Any]]) -> str:
+    taken, number, unique = {entry["name"] for entry in named}, 2, name
     while unique in taken:
         unique, number = f"{name}-{number}", number + 1
-    taken.add(unique)
     return unique
 
 
-def _lustre(
-    mount: Mount, data: str | None, programs: Ask, place: str, sources: dict[str, str], missing: list[str]
-) -> dict[str, Any]:
-    """Facts from `lfs` and `lctl`, which do not know the site's policies (`layout_policy`, rules)."""
-    folder = mount.dir
-    lustre, problems = read_lustre(folder, programs, data)
-    software = read_software(mount.device or folder, programs)
-    first = re.match(r"-E (\d+) -L mdt\b", lustre.layout or "")
-    facts: dict[str, Any] = {
-        "targets": lustre.osts,
-        "metadata_targets": lustre.mdts,
-        "metadata_capacity": lustre.mdt_capacity,
-        "metadata_free": lustre.mdt_free,
-        "stripe_count": lustre.stripe_count,
-        "stripe_size": lustre.stripe_size,
-        "site_pfl": lustre.layout,
-        "dom_size": int(first[1]) if first else None,
-        "version": software.version,
-        "overstriping": software.overstriping,
-    }
-    if lustre.capacity is not None:
-        facts["capacity"] = lustre.capacity
-    by_df = ("targets", "metadata_targets", "metadata_capacity", "metadata_free", "capacity")
-    commands = dict.fromkeys(by_df, f"lfs df {folder}")
-    layout = f"lfs getstripe -d {lustre.layout_dir or folder}"
-    commands |= dict.fromkeys(("stripe_count", "stripe_size", "site_pfl"), layout)
-    commands["dom_size"] = f"{layout}: its first component; the limit (lod.*.dom_stripesize) may be larger"
-    commands |= dict.fromkeys(("version", "overstriping"), software.why)
-    why = "; ".join(dict.fromkeys(problems))
-    for key, command in commands.items():
-        if facts.get(key) is not None:
-            sources[f"{place}.{key}"] = command
-        elif key in ("targets", "metadata_targets", "stripe_count", "stripe_size", "site_pfl") and why:
-            sources[f"{place}.{key}"] = f"not known: {why}"
-    if software.overstriping is None:
-        sources[f"{place}.overstriping"] = f"not known: {software.why}"
-        problems = problems or [f"overstriping: {software.why}"]
-    missing += [f"{folder}: {problem}" for problem in dict.fromkeys(problems)]
-    return facts
-
-
-def _gpfs(
-    mount: Mount, programs: Ask, place: str, sources: dict[str, str], missing: list[str]
-) -> dict[str, Any]:
-    gpfs, problems = read_gpfs(mount.dir, mount.device or mount.dir, programs)
-    for key in ("block_size", "subblock_size"):
-        known = getattr(gpfs, key) is not None
-        source = (
-            f"mmlsfs {gpfs.device}" if known else f"not known: {'; '.join(problems) or 'mmlsfs does not print it'}"
-        )
-        sources[f"{place}.{key}"] = source
-    missing += [f"{mount.dir}: {problem}" for problem in problems]
-    return {"block_size": gpfs.block_size, "subblock_size": gpfs.subblock_size, "version": gpfs.version}
-
-
-def _burst_buffers(
-    near: list[str],
-    shared_near: list[str],
-    mounts: list[Mount],
-    environment: Mapping[str, str],
-    sources: dict[str, str],
-) -> list[dict[str, Any]]:
-    """Node-local storage in the order of `burst_buffer_dirs`, then storage that nodes share."""
-    variables = {folder: name for name, folder in environment.items() if folder.startswith("/")}
-    buffers: list[dict[str, Any]] = []
-    names: set[str] = set()
-    for folder, kind in [(path, "node_local") for path in near] + [(path, "shared") for path in shared_near]:
-        mount = mount_of(folder, mounts)
-        variable = variables.get(folder, "")
-        is_datawarp = variable.startswith(("DW_JOB_STRIPED", "DW_JOB_PRIVATE", "DW_PERSISTENT_STRIPED"))
-        type_ = "datawarp" if is_datawarp else "rabbit" if variable.startswith("DW_") else None
-        if type_ is None:
-            beeond = "beeond" in f"{folder} {mount.device if mount else ''}"
-            type_ = "beeond" if beeond else mount.type if mount else "unknown"
-        facts: dict[str, Any] = {
-            "name": _unique(PurePosixPath(folder).name or "root", names),
-            "kind": kind,
-            "type": type_,
-            "dir": folder,
-            "uses_memory": mount is not None and mount.type in IN_MEMORY,
-        }
-        if mount is not None and kind == "node_local":
-            facts["capacity_per_node"] = mount.capacity
-        # The path of files created for a job contains the job's number.
-        by = f"${variable}" if variable else "/proc/self/mountinfo"
-        what = f": {mount.type}, files in the node's memory" if mount and facts["uses_memory"] else ""
-        sources[f"burst_buffers[{len(buffers)}]"] = f"{by}, on one node{what}"
-        buffers.append(facts)
-    return buffers
-
-
-def _fill_in(
-    measured: Measurement,
-    curves: Sequence[StripeCurve],
-    facts: dict[str, Any],
-    mounts: list[Mount],
-    sources: dict[str, str],
-) -> None:
-    """Insert the rates for the folder: on a shared file system, otherwise on node-local storage, new if necessary."""
-    folder = os.path.realpath(measured.folder)
-    rates = {"read": measured.read, "write": measured.write}
-    source = (
-        f"measured in {folder} on {date.today().isoformat()}: {'; '.join((measured.method, *measured.notes))}"
-    )
-    mount = mount_of(folder, mounts)
-    if mount is not None:
-        for index, file_system in enumerate(facts["file_systems"]):
-            if mount.dir in file_system["mounts"]:
-                file_system["bandwidth_per_client"] = rates
-                sources[f"file_systems[{index}].bandwidth_per_client"] = source
-                if curves:
-                    file_system["stripe_curves"] = [curve.model_dump() for curve in curves]
-                    sources[f"file_systems[{index}].stripe_curves"] = (
-                        f"measured in {folder} on {date.today().isoformat()} from {counted(curves[0].nodes, 'node')}, "
-                        "flushed; collective: stripes in turn, without MPI-IO's data exchange"
-                    )
-                return
-    buffers = facts["burst_buffers"]
-    device = mount and (mount.type, mount.device or mount.dir)
-    same = [
-        index
-        for index, buffer in enumerate(buffers)
-        if _device_of(buffer["dir"], mounts) == device is not None
-    ]
-    if not same:
-        kind = mount.type if mount else "unknown"
-        name = _unique(PurePosixPath(folder).name or "root", {buffer["name"] for buffer in buffers})
-        buffers.append({"name": name, "kind": "node_local", "type": kind, "dir": folder})
-        sources[f"burst_buffers[{len(buffers) - 1}]"] = "the measured folder"
-        same = [len(buffers) - 1]
-    for index in same:
-        buffers[index]["bandwidth_per_node"] = rates
-        sources[f"burst_buffers[{index}].bandwidth_per_node"] = source
-
-
-def _device_of(folder: str | None, mounts: list[Mount]) -> tuple[str, str] | None:
-    mount = None if folder is None else mount_of(folder, mounts)
-    return (mount.type, mount.device or mount.dir) if mount else None
-
-
-def _scheduler(
-    environment: Mapping[str, str],
-    root: Path,
-    programs: Ask,
-    buffers: list[dict[str, Any]],
-    sources: dict[str, str],
-    missing: list[str],
-) -> str | None:
-    """Name the scheduler, and add Slurm's burst buffers with the line that requests each."""
-    inside = read_scheduler(environment, root).scheduler
-    try:
-        listed = parse_burst_buffers(programs(["scontrol", "show", "burst"]))
-    except NoAnswer as error:
-        if inside in (None, "slurm"):
-            missing.append(f"burst buffers of the scheduler: {error}")
-        if inside is None:
-            missing.append("not inside a job: the scheduler's job variables are not set")
-            sources["scheduler"] = f"not known: not inside a job, and {error}"
-        else:
-            sources["scheduler"] = "the environment of the job"
-        return inside
-    sources["scheduler"] = "the environment of the job" if inside else "scontrol answers"
-    for name, size in listed:
-        kind = name.partition("/")[0]
-        request = ["#DW jobdw type=scratch capacity=SIZE access_mode=striped"] if kind == "datawarp" else []
-        same = next((buffer for buffer in buffers if buffer["type"] == kind), None)
-        if same is None:
-            same = {
-                "name": _unique(name, {buffer["name"] for buffer in buffers}),
-                "kind": "shared",
-                "type": kind,
-            }
-            buffers.append(same)
-            sources[f"burst_buffers[{len(buffers) - 1}]"] = "scontrol show burst"
-        same |= {"capacity": size, "request": request}
-        sources[f"burst_buffers[{buffers.index(same)}].capacity"] = "scontrol show burst"
-    return inside or "slurm"
-
-
-def _network(root: Path, sources: dict[str, str]) -> dict[str, Any]:
-    """All of the node's InfiniBand or Omni-Path ports together, or else its fastest Ethernet port."""
-    rates, kind = [], None
-    for device in entries(root / "sys/class/infiniband"):
-        for port in entries(device / "ports"):
-            match = re.match(r"(\d+(?:\.\d+)?) Gb/sec(?: \((.*)\))?", read(port / "rate") or "")
-            if match and "ACTIVE" in (read(port / "state") or "ACTIVE"):
-                rates.append(float(match[1]))
-                kind = match[2] or kind
-    if rates:
-        sources["network"] = "/sys/class/infiniband: sum of the rates of active ports"
-        return {"type": kind, "bandwidth_per_node": sum(rates) * 1e9 / 8}
-    speeds = []
-    for card in entries(root / "sys/class/net"):
-        text = (read(card / "speed") or "").strip()
-        if text.isdecimal() and int(text) > 0 and (card / "device").exists():
-            speeds.append(int(text))
-    if not speeds:
-        sources["network"] = "not known: not in /sys/class/infiniband or /sys/class/net"
-        return {}
-    sources["network"] = "/sys/class/net: speed of the fastest card"
-    return {"type": "ethernet", "bandwidth_per_node": max(speeds) * 1e6 / 8}
+def _device(mount: Mount) -> tuple[str, str]:
+    return mount.type, mount.device or mount.dir
 
 
 def measured_system(result: Benchmark, system: System | None = None) -> System:

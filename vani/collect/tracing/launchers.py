@@ -24,124 +24,102 @@ class Launcher:
     """The command line syntax of one launcher."""
 
     name: str
+    programs: str
+    """Names of its programs, separated by blanks."""
     pass_on: Callable[[str, str], list[str]]
     """Returns the options that set a variable, given its name and value, in each process of the program."""
+    takes_one: str
+    """Options that take the next word, separated by blanks."""
+    takes_two: str = ""
     words: int = 1
     """Number of words in the launcher command itself (`flux run`: 2)."""
-    takes_one: frozenset[str] = frozenset()
-    """Options that take the next word."""
-    takes_two: frozenset[str] = frozenset()
     block: tuple[str, ...] = ()
     """Options that fill one node after another with processes; empty if there are none."""
     cyclic: tuple[str, ...] = ()
     """Options that distribute processes over the nodes in turn."""
     order: str = ""
     """Options that set this order, by which a user may already have set it, separated by blanks."""
+    versions: tuple[str, ...] = ()
+    """What `mpirun --version` prints if it is this launcher's."""
 
 
-def _options(*lines: str) -> frozenset[str]:
-    return frozenset(" ".join(lines).split())
-
-
-_OPEN_MPI = Launcher(
-    "Open MPI",
-    lambda name, value: ["-x", f"{name}={value}"],
-    takes_one=_options(
-        "-n -np -c -N -x -H -host --host -hostfile --hostfile -machinefile --machinefile -npernode --npernode",
-        "-npersocket --npersocket -wdir --wdir -wd --wd -path --path --prefix -prefix --map-by -map-by",
-        "--bind-to -bind-to --rank-by -rank-by --output-filename -output-filename --output --stdin -stdin -am",
-        "--am -rf --rankfile -rankfile --timeout -timeout --tune -tune --pset --runtime-options --personality",
-        "--n --np -cpu-list --cpu-list -D",
-    ),
-    takes_two=_options(
-        "-mca --mca -gmca --gmca -omca --omca --prtemca --pmixmca",
-    ),
-    block=("--map-by", "slot"),
-    cyclic=("--map-by", "node"),
-    order="--map-by -map-by --rank-by -rank-by -npernode --npernode --rankfile -rankfile -rf",
-)
-_HYDRA = Launcher(
-    "MPICH",
-    lambda name, value: ["-genv", name, value],
-    takes_one=_options(
-        "-n -np -ppn -f -hosts -host -wdir -path -genvlist -envlist -launcher -launcher-exec -bootstrap -rmk",
-        "-iface -arch -bind-to -map-by -membind -topolib -demux -configfile -machinefile -hostlist",
-        "-outfile-pattern -errfile-pattern -prefix -pmi-port -timeout -perhost -gpus-per-proc -usize",
-        "-hostfile -hostsfile -envexcl",
-    ),
-    takes_two=_options(
-        "-env -genv",
-    ),
-    # It places this many processes on each host in turn, and then starts again with the first host.
-    cyclic=("-ppn", "1"),
-    order="-ppn -perhost -machinefile -configfile",
-)
 _SRUN = Launcher(
     "srun",
+    "srun",
     lambda name, value: [f"--export=ALL,{name}={value}"],
-    takes_one=_options(
-        "-A -a -B -b -c -C -d -D -e -G -i -I -J -K -L -m -M -n -N -o -p -q -r -S -t -T -w -W -x --account",
-        "--chdir --constraint --cpu-bind --cpus-per-task --distribution --error --exclude --export --gpus",
-        "--gpus-per-node --gpus-per-task --gres --het-group --hint --input --job-name --jobid --licenses",
-        "--mail-type --mail-user --mem --mem-bind --mem-per-cpu --mem-per-gpu --mpi --multi-prog --network",
-        "--nodefile --nodelist --nodes --ntasks --ntasks-per-core --ntasks-per-node --ntasks-per-socket",
-        "--open-mode --output --partition --pty --qos --relative --reservation --signal --time --time-min",
-        "--tres-bind --tres-per-task --wait",
-    )
-    # Their values are optional, and joined to them.
-    - {"--pty", "--multi-prog", "-I", "-K"},
+    # Not --pty, --multi-prog, -I and -K: their values are optional, and joined to them.
+    "-A -a -B -b -c -C -d -D -e -G -i -J -L -m -M -n -N -o -p -q -r -S -t -T -w -W -x --account --chdir --constraint "
+    "--cpu-bind --cpus-per-task --distribution --error --exclude --export --gpus --gpus-per-node --gpus-per-task "
+    "--gres --het-group --hint --input --job-name --jobid --licenses --mail-type --mail-user --mem --mem-bind "
+    "--mem-per-cpu --mem-per-gpu --mpi --network --nodefile --nodelist --nodes --ntasks --ntasks-per-core "
+    "--ntasks-per-node --ntasks-per-socket --open-mode --output --partition --qos --relative --reservation --signal "
+    "--time --time-min --tres-bind --tres-per-task --wait",
     block=("--distribution=block",),
     cyclic=("--distribution=cyclic",),
     order="-m --distribution",
 )
-_JSRUN = Launcher(
-    "jsrun",
-    lambda name, value: ["-E", f"{name}={value}"],
-    takes_one=_options(
-        "-n -a -c -g -r -K -l -b -d -E -F -D -e -h -i -k -L -m -M -o -p -P -S -t -U -X -A -f -x --nrs",
-        "--tasks_per_rs --cpu_per_rs --gpu_per_rs --rs_per_host --rs_per_socket --latency_priority --bind",
-        "--launch_distribution --env --env_eval --chdir --stdio_mode --stdio_input --stdio_stdout",
-        "--stdio_stderr --np --smpiargs --memory_per_rs --use_reservation --use_resources --spread",
-        "--erf_input --exit_on_error",
-    ),
-    block=("--launch_distribution", "packed"),
-    cyclic=("--launch_distribution", "cyclic"),
-    order="-d --launch_distribution --erf_input",
-)
 _FLUX = Launcher(
     "flux run",
+    "",
     lambda name, value: [f"--env={name}={value}"],
+    "-n -c -g -N -t -o -q -B -x --ntasks --cores --cores-per-task --gpus-per-task --nodes --nslots --time-limit "
+    "--queue --bank --env --env-remove --env-file --input --output --error --job-name --setopt --setattr "
+    "--tasks-per-node --tasks-per-core --cores-per-node --gpus-per-node --cwd --dependency --requires --begin-time "
+    "--signal --taskmap --rlimit --conf --add-file --urgency --flags",
     words=2,
-    takes_one=_options(
-        "-n -c -g -N -t -o -q -B -x --ntasks --cores --cores-per-task --gpus-per-task --nodes --nslots",
-        "--time-limit --queue --bank --env --env-remove --env-file --input --output --error --job-name",
-        "--setopt --setattr --tasks-per-node --tasks-per-core --cores-per-node --gpus-per-node --cwd",
-        "--dependency --requires --begin-time --signal --taskmap --rlimit --conf --add-file --urgency --flags",
-    ),
     block=("--taskmap=block",),
     cyclic=("--taskmap=cyclic",),
     order="--taskmap",
 )
-_APRUN = Launcher(
-    "aprun",
-    lambda name, value: ["-e", f"{name}={value}"],
-    takes_one=_options(
+_LAUNCHERS = (
+    _SRUN,
+    Launcher(
+        "Open MPI",
+        "orterun prterun mpirun.openmpi mpiexec.openmpi",
+        lambda name, value: ["-x", f"{name}={value}"],
+        "-n -np -c -N -x -H -host --host -hostfile --hostfile -machinefile --machinefile -npernode --npernode "
+        "-npersocket --npersocket -wdir --wdir -wd --wd -path --path --prefix -prefix --map-by -map-by --bind-to "
+        "-bind-to --rank-by -rank-by --output-filename -output-filename --output --stdin -stdin -am --am -rf "
+        "--rankfile -rankfile --timeout -timeout --tune -tune --pset --runtime-options --personality --n --np "
+        "-cpu-list --cpu-list -D",
+        "-mca --mca -gmca --gmca -omca --omca --prtemca --pmixmca",
+        block=("--map-by", "slot"),
+        cyclic=("--map-by", "node"),
+        order="--map-by -map-by --rank-by -rank-by -npernode --npernode --rankfile -rankfile -rf",
+        versions=("Open MPI", "OpenRTE", "PRRTE"),
+    ),
+    Launcher(
+        "MPICH",
+        "mpirun.mpich mpiexec.mpich mpiexec.hydra mpirun_rsh",
+        lambda name, value: ["-genv", name, value],
+        "-n -np -ppn -f -hosts -host -wdir -path -genvlist -envlist -launcher -launcher-exec -bootstrap -rmk -iface "
+        "-arch -bind-to -map-by -membind -topolib -demux -configfile -machinefile -hostlist -outfile-pattern "
+        "-errfile-pattern -prefix -pmi-port -timeout -perhost -gpus-per-proc -usize -hostfile -hostsfile -envexcl",
+        "-env -genv",
+        # It places this many processes on each host in turn, and then starts again with the first host.
+        cyclic=("-ppn", "1"),
+        order="-ppn -perhost -machinefile -configfile",
+        versions=("HYDRA", "Hydra", "MPICH", "Intel(R) MPI", "MVAPICH"),
+    ),
+    Launcher(
+        "jsrun",
+        "jsrun",
+        lambda name, value: ["-E", f"{name}={value}"],
+        "-n -a -c -g -r -K -l -b -d -E -F -D -e -h -i -k -L -m -M -o -p -P -S -t -U -X -A -f -x --nrs --tasks_per_rs "
+        "--cpu_per_rs --gpu_per_rs --rs_per_host --rs_per_socket --latency_priority --bind --launch_distribution "
+        "--env --env_eval --chdir --stdio_mode --stdio_input --stdio_stdout --stdio_stderr --np --smpiargs "
+        "--memory_per_rs --use_reservation --use_resources --spread --erf_input --exit_on_error",
+        block=("--launch_distribution", "packed"),
+        cyclic=("--launch_distribution", "cyclic"),
+        order="-d --launch_distribution --erf_input",
+    ),
+    Launcher(
+        "aprun",
+        "aprun",
+        lambda name, value: ["-e", f"{name}={value}"],
         "-n -N -d -S -cc -L -m -e -j -p -r -sn -sl -t -w -E",
     ),
 )
-_BY_NAME = {
-    "srun": _SRUN,
-    "jsrun": _JSRUN,
-    "aprun": _APRUN,
-    "orterun": _OPEN_MPI,
-    "prterun": _OPEN_MPI,
-    "mpirun.openmpi": _OPEN_MPI,
-    "mpiexec.openmpi": _OPEN_MPI,
-    "mpirun.mpich": _HYDRA,
-    "mpiexec.mpich": _HYDRA,
-    "mpiexec.hydra": _HYDRA,
-    "mpirun_rsh": _HYDRA,
-}
 _ASKED = ("mpirun", "mpiexec")
 
 
@@ -158,13 +136,12 @@ def launcher_of(command: Sequence[str], environment: Mapping[str, str] | None = 
     name = Path(command[0]).name
     if name == "flux":
         return _FLUX if len(command) > 1 and command[1] == "run" else None
+    said = _version(command[0], environment) if name in _ASKED else ""
+    for launcher in _LAUNCHERS:
+        if name in launcher.programs.split() or any(words in said for words in launcher.versions):
+            return launcher
     if name not in _ASKED:
-        return _BY_NAME.get(name)
-    said = _version(command[0], environment)
-    if "Open MPI" in said or "OpenRTE" in said or "PRRTE" in said:
-        return _OPEN_MPI
-    if any(word in said for word in ("HYDRA", "Hydra", "MPICH", "Intel(R) MPI", "MVAPICH")):
-        return _HYDRA
+        return None
     raise InputError(
         "is neither Open MPI's nor MPICH's, according to its version text",
         where=command[0],
@@ -182,20 +159,15 @@ def with_variables(command: Sequence[str], launcher: Launcher, variables: Mappin
     """
     first, rest = list(command[: launcher.words]), list(command[launcher.words :])
     if launcher is not _SRUN:
-        return (
-            first
-            + [word for name, value in variables.items() for word in launcher.pass_on(name, value)]
-            + rest
-        )
+        return [*first, *(word for item in variables.items() for word in launcher.pass_on(*item)), *rest]
     added = ",".join(f"{name}={value}" for name, value in variables.items())
     for at, word in enumerate(rest):
         follows = word == "--export" and at + 1 < len(rest)
         if follows or word.startswith("--export="):
             place = at + 1 if follows else at
             if rest[place].rpartition("=")[2] in ("NONE", "NIL"):
-                raise InputError(
-                    "--export=NONE hides LD_PRELOAD from the program", todo="leave it out for this run"
-                )
+                what = "--export=NONE hides LD_PRELOAD from the program"
+                raise InputError(what, todo="leave it out for this run")
             rest[place] = f"{rest[place]},{added}"
             return first + rest
     return [*first, f"--export=ALL,{added}", *rest]
@@ -241,7 +213,7 @@ def _program_from(command: Sequence[str], launcher: Launcher, at: int) -> int:
             break
         if not word.startswith("-"):
             break
-        at += 1 + (word in launcher.takes_one) + 2 * (word in launcher.takes_two)
+        at += 1 + (word in launcher.takes_one.split()) + 2 * (word in launcher.takes_two.split())
     if at >= len(command) or shutil.which(command[at]) is None:
         shown = repr(command[at]) if at < len(command) else "nothing"
         raise InputError(
