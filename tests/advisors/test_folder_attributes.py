@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from vani.cli.apply import run_script
+from vani.errors import InputError
 from vani.render.script import Step, render_steps
 
 # Print the output shown in the manuals: doc.beegfs.io (Striping), daos filesystem get-attr
@@ -114,6 +116,9 @@ def test_nothing_is_done_without_a_word_or_without_the_program(folder, command):
     assert done.returncode == 1
     assert f"{command.split()[0]} is not installed here" in done.stderr
     assert not (folder.parent / "state").exists()
+    with pytest.raises(InputError) as refused:
+        run_script(script, folder.parent / "state")
+    assert refused.value.where == command.split()[0]
 
 
 @pytest.mark.parametrize(

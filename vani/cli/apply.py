@@ -158,9 +158,7 @@ def undo_script(state: Path, script: str | None = None) -> str:
 def _undone(script: str, state: Path, *, dry_run: bool) -> str:
     # The user may have run the script directly, which stores no copy.
     if not state.is_dir():
-        raise InputError(
-            "does not exist: there is nothing to undo", where=state, todo="name --state"
-        )
+        raise InputError("does not exist: there is nothing to undo", where=state, todo="name --state")
     if dry_run:
         copy = state / _SCRIPT
         applied = shlex.quote(str(copy if copy.exists() else _SCRIPT))
@@ -185,19 +183,14 @@ def _run(script: str, arguments: Sequence[str], state: Path) -> str:
             env={**os.environ, "VANI_STATE": str(state), "APPLY": "0"},
         )
     if done.returncode:
+        needed = re.search(r"^  need ([\w-]+)", script, re.MULTILINE)
         lines = (done.stderr.strip() or done.stdout.strip() or f"status {done.returncode}").splitlines()
         raise InputError(
             lines[-1].removeprefix("apply.sh: "),
-            where=_tool(script),
+            where=needed[1] if needed else "lfs",
             todo=f"vani apply --undo undoes the steps already made ({state})",
         )
     return done.stdout
-
-
-def _tool(script: str) -> str:
-    """The program that a script needs first."""
-    match = re.search(r"^ *undo\) need ([\w-]+)", script, re.MULTILINE)
-    return match[1] if match else "lfs"
 
 
 def _layouts(steps: Sequence[Sequence[str]]) -> Iterator[tuple[Path, str]]:
@@ -217,21 +210,15 @@ def _before(steps: Sequence[Sequence[str]]) -> Iterator[Check]:
         except OSError as error:
             yield Check(f"{path}: {error.strerror}", False)
         else:
-            entries = counted(count, "entry")
-            yield Check(
-                f"{path}: {f'has {entries}; existing files keep their layout' if count else 'is empty'}",
-                None if count else True,
-            )
+            has = f"has {counted(count, 'entry')}; existing files keep their layout" if count else "is empty"
+            yield Check(f"{path}: {has}", None if count else True)
 
 
 def _after(steps: Sequence[Sequence[str]]) -> Iterator[Check]:
     for path, wanted in _layouts(steps):
         if path.is_dir():
-            problem = layout_problem(path, wanted)
-            if problem is None:
-                yield Check(f"{path}: new files get {wanted}", True)
-            else:
-                yield Check(f"{path}: {problem[0]}", problem[1])
+            what, is_right = layout_problem(path, wanted) or (f"new files get {wanted}", True)
+            yield Check(f"{path}: {what}", is_right)
 
 
 def reported_hints(text: str) -> dict[str, list[str]]:

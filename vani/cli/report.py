@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from hashlib import sha256
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -72,14 +71,6 @@ class _Options(ReportSettings):
     )
 
 
-@dataclass(frozen=True)
-class Reported:
-    """A report and its profile; a long profile lists only its costliest files."""
-
-    text: str
-    profile: Profile
-
-
 def report(
     profile: PathLike | Profile,
     settings: ReportSettings | None = None,
@@ -111,25 +102,9 @@ def report(
         A document or a trace cannot be read, the advice was made from another profile, or the format does not
         exist.
     """
-    return reported(profile, settings, contact=contact, format=format, progress=progress, **fields).text
-
-
-def reported(
-    profile: PathLike | Profile,
-    settings: ReportSettings | None = None,
-    *,
-    contact: Sequence[str] = (),
-    format: str = "html",
-    progress: Progress | None = None,
-    **fields: Any,
-) -> Reported:
-    """Write a report like `report`, and return its profile too, which may have been made here."""
-    REPORT.check(format)
-    settings = ReportSettings.of(settings, **fields)
-    inputs = report_inputs(
-        profile, settings, contact=contact, with_heat_map=format in WITH_PLOTS, progress=progress
+    return REPORT.render(
+        format, report_inputs(profile, settings, contact=contact, format=format, progress=progress, **fields)
     )
-    return Reported(REPORT.render(format, inputs), inputs.profile)
 
 
 def report_inputs(
@@ -137,21 +112,15 @@ def report_inputs(
     settings: ReportSettings | None = None,
     *,
     contact: Sequence[str] = (),
-    with_heat_map: bool = True,
+    format: str = "html",
     progress: Progress | None = None,
+    **fields: Any,
 ) -> Inputs:
-    """Collect the profile, its advice and its calls over time for `report`.
-
-    Formats without plots set `with_heat_map` to False, so that the calls are not read.
-
-    Raises
-    ------
-    InputError
-        A document cannot be read, or the advice was made from another profile.
-    """
+    """Collect the profile, its advice and, for a format with plots, its calls over time; otherwise as `report`."""
     from vani.render.report.model import Inputs  # noqa: PLC0415 - loads the plots
 
-    settings = settings or ReportSettings()
+    REPORT.check(format)
+    settings = ReportSettings.of(settings, **fields)
     with Resources([profile], settings, progress) as resources:
         # Checked before a trace is profiled: a faulty document should not cost minutes.
         given = None if settings.advice is None else Advice.of(settings.advice)
@@ -170,7 +139,7 @@ def report_inputs(
             # The advice contains the digest of its profile, so that a long one need not be serialised again.
             profile_sha256=judged.profile.sha256,
             advice=judged,
-            heat=heat_map_of(resources, model) if with_heat_map else "",
+            heat=heat_map_of(resources, model) if format in WITH_PLOTS else "",
             rule_names={rule.id: rule.name for rule in rules()},
             version=vani.__version__,
             rule_findings=rule_findings(),
@@ -197,20 +166,14 @@ def _model(
 
 
 def _check_profile_of(advice: Advice, given: PathLike | Advice | None, source: SavedProfile | Profile) -> None:
-    """Raise InputError if the advice is about another profile."""
-    if advice.profile.sha256 != _digest(source):
+    """Raise InputError if the advice is about another profile: its file, or the YAML that it would be written as."""
+    digest = sha256(dumps(source).encode()).hexdigest() if isinstance(source, Profile) else source.sha256
+    if advice.profile.sha256 != digest:
         raise InputError(
             "was made from another profile (its sha256 differs)",
             where=given if isinstance(given, (str, Path)) else "the advice",
             todo="run `vani advise` on this profile, or leave --advice out",
         )
-
-
-def _digest(source: SavedProfile | Profile) -> str:
-    """Digest of a profile's file, or of the YAML that the profile would be written as."""
-    if isinstance(source, Profile):
-        return hashlib.sha256(dumps(source).encode()).hexdigest()
-    return source.sha256
 
 
 def _users(profile: Profile) -> tuple[str, ...]:
@@ -239,11 +202,12 @@ def command(profile: Path | None, output: Path | None, settings: _Options, kind:
     with working(profile, quiet=quiet, with_calls=format in WITH_PLOTS) as progress:
         read = [profile, settings.advice, settings.model, *scheduler_files(settings.scheduler)]
         check_outputs([output], chain(read, system_files(settings.system)))
-        done = reported(profile, settings, format=format, contact=contact_lines(), progress=progress)
-    emit(done.text, output)
+        inputs = report_inputs(profile, settings, format=format, contact=contact_lines(), progress=progress)
+        text = REPORT.render(format, inputs)
+    emit(text, output)
     if not stdout(output) and shows_summary(output, quiet=quiet):
-        wrote = f"wrote {output} ({_NAMES[format]}, {format_bytes(len(done.text.encode()))})"
-        say(*filter(None, (damage(done.profile), verdict_of(done.profile).sentence, wrote)))
+        wrote = f"wrote {output} ({_NAMES[format]}, {format_bytes(len(text.encode()))})"
+        say(*filter(None, (damage(inputs.profile), verdict_of(inputs.profile).sentence, wrote)))
 
 
 def _report_history(history: str | None, format: str, output: Path | None) -> None:

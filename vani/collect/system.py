@@ -130,8 +130,8 @@ class _Machine:
                 self.missing.append(f"no {kind} is mounted here: {tool} was not run")
         if not self.disks:
             self.missing.append("no shared file system is mounted here (Lustre, GPFS, BeeGFS, NFS, ...)")
-        system = System(**facts, file_systems=self.disks, burst_buffers=self.buffers, sources=self.sources)
-        return system, self.missing
+        facts |= {"file_systems": self.disks, "burst_buffers": self.buffers, "sources": self.sources}
+        return System(**facts), self.missing
 
     def _name(self) -> str:
         named = next(filter(None, (self.environment.get(variable) for variable in _CLUSTER)), None)
