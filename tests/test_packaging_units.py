@@ -1,4 +1,4 @@
-"""systemd units, users, folders and log rotation that a centre installs."""
+"""systemd units, users and folders that a centre installs."""
 
 from __future__ import annotations
 
@@ -87,18 +87,11 @@ def test_folders_belong_to_their_writers():
     lines = (UNITS / "vani.tmpfiles.conf").read_text().splitlines()
     owners = {words[1]: (words[2], words[3]) for line in lines if (words := line.split()) and line[0] in "df"}
     assert owners == {
-        "/var/spool/vani": ("0755", "slurm"),
-        "/var/spool/vani/jobs": ("0755", "slurm"),
         "/var/lib/vani": ("0755", "vani"),
-        "/var/log/vani-plan.log": ("0640", "slurm"),
     }
-    conf = (ROOT / "vani" / "centre" / "prolog" / "slurm" / "vani.conf").read_text()
-    assert "VANI_STATE=/var/spool/vani\n" in conf
-    assert "--log /var/log/vani-plan.log" in conf
-    assert "/var/log/vani-plan.log {" in (ROOT / "packaging" / "logrotate" / "vani-plan").read_text()
     assert "u vani " in (UNITS / "vani.sysusers.conf").read_text()
 
 
 def test_the_page_for_centres_names_every_file():
-    for path in [*UNITS.iterdir(), *(ROOT / "packaging" / "logrotate").iterdir()]:
+    for path in UNITS.iterdir():
         assert f"`{path.name}`" in PAGE

@@ -10,7 +10,7 @@ from darshan_records import calls, log, posix, profiled
 
 import vani
 from vani.analyzers.counts import profile as counted
-from vani.centre.plan.job_stripes import io_of
+from vani.centre.plan.job_io import io_of
 from vani.centre.plan.schema.jobs import PlannedJob
 from vani.centre.plan.schema.scenario import ScenarioJob
 from vani.centre.plan.simulate.jobs import _of_profile

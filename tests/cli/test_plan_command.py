@@ -249,8 +249,7 @@ def test_plan_of_an_unknown_kind_is_refused(run, desk):
 
 def test_commands_of_plans_are_listed_in_order_of_use(run):
     order = [
-        "snapshot", "forward", "place", "path", "simulate", "check", "job", "rehearse", "watch", "learn",
-        "outcome", "scored", "store", "interactions",
+        "snapshot", "forward", "place", "path", "simulate", "check", "store", "interactions",
     ]  # fmt: skip
     listed = run("plan", "--help").out.partition("Commands:\n")[2]
     assert [line.split()[0] for line in listed.splitlines() if line.startswith("  ")] == order

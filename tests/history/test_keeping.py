@@ -218,7 +218,7 @@ def test_a_part_of_an_export_is_not_imported(db, tmp_path):
         b"notes": "is not an exported history",
         b"": "is not an exported history",
         gzip.compress(b'{"schema": "other"}\n'): "is not an exported history",
-        gzip.compress(lines[0].replace(b'"layout":11', b'"layout":"0010"')): "was exported by another version of Vani",
+        gzip.compress(lines[0].replace(b'"layout":12', b'"layout":"0010"')): "was exported by another version of Vani",
         gzip.compress(lines[0] + b'{"run": {"digest": 5}}\n' + lines[-1]): "has a row that is not a run",
         gzip.compress(lines[0] + b'{"what": 1}\n'): "has a row that is not a what",
     }
@@ -233,7 +233,7 @@ def test_a_part_of_an_export_is_not_imported(db, tmp_path):
 
 def test_a_line_of_an_export_is_bounded(tmp_path):
     # Formerly 1.6 GiB for 262 kB of gzip.
-    head = b'{"schema": "vani.history-export/1", "layout": 11, "names": null}\n'
+    head = b'{"schema": "vani.history-export/1", "layout": 12, "names": null}\n'
     with gzip.open(tmp_path / "bomb.gz", "wb") as file:
         file.write(head + b'{"profile": ["' + b"x" * (17 << 20))
     with pytest.raises(DocumentError, match="has a line longer than 16 MiB"):

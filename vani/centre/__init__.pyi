@@ -29,9 +29,6 @@ from .placement_library.database import plan_interactions as plan_interactions
 from .placement_library.database import plan_store as plan_store
 from .plan.check import plan_check as plan_check
 from .plan.forward import plan_forward as plan_forward
-from .plan.learn import plan_learn as plan_learn
-from .plan.outcome import plan_outcome as plan_outcome
-from .plan.outcome import plan_scored as plan_scored
 from .plan.path import plan_path as plan_path
 from .plan.place import plan_place as plan_place
 from .plan.replay import plan_replay as plan_replay

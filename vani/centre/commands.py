@@ -7,7 +7,7 @@ import click
 from vani.cli.lazy_group import commands_from
 
 _CENTRE = {
-    "demo": ("vani.centre.demo.command:command", "Run a day of a modelled centre, with `vani plan job` and without."),
+    "demo": ("vani.centre.demo.command:command", "Run a day of a modelled centre by each fixed rule for layouts."),
 }
 _HISTORY = {
     "add": ("vani.centre.history.add:command", "Add logs, profiles and traces, and folders of them."),
@@ -40,12 +40,6 @@ _PLAN = {
     "path": ("vani.centre.plan.commands:path", "Assign each job's I/O a path through the machine."),
     "simulate": ("vani.centre.plan.commands:simulate", "Simulate jobs that share a machine."),
     "check": ("vani.centre.plan.commands:check", "Check whether a plan is still valid."),
-    "job": ("vani.centre.plan.job_command:job", "Plan for one starting job, from a scheduler's prolog."),
-    "rehearse": ("vani.centre.plan.commands:rehearse", "Show what the hook would have done with past jobs."),
-    "watch": ("vani.centre.plan.commands:watch", "Compare running jobs with their predictions."),
-    "learn": ("vani.centre.plan.commands:learn", "Learn from a history what future jobs need."),
-    "outcome": ("vani.centre.plan.commands:outcome", "Store measured and expected I/O times of finished jobs."),
-    "scored": ("vani.centre.plan.commands:scored", "Show how accurate plans were, by application."),
     "store": ("vani.centre.plan.commands:store", "Store the placement of files in a database."),
     "interactions": ("vani.centre.plan.commands:interactions", "Write the stored placements of files, as CSV."),
 }

@@ -1,57 +1,22 @@
-"""The days of `vani centre demo` under a real Slurm on this host, with real I/O calls on a mounted stand-in.
-
-The hook is `vani/centre/prolog/slurm`, as a site installs it. The placement library gives files their layouts through a
-stand-in for liblustreapi. Times depend on this machine and say nothing about Lustre. The daemons and their state are in
-a folder. Slurm looks for jobs to start every second (`bf_interval`): with an EpilogSlurmctld, it does not notice
-earlier that a job on which another depends has ended.
-"""
+"""Slurm's daemons on this host, in a folder of their own, for tests of what a centre installs."""
 
 from __future__ import annotations
 
 import getpass
-import json
 import os
 import re
-import shlex
 import shutil
 import signal
 import socket
 import subprocess
-import sys
-import tempfile
-import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
-import vani
-from vani.centre.demo.centre import (
-    MACHINE,
-    NODES,
-    CentreReport,
-    Progress,
-    day_costs,
-    jobs_of_day,
-    silent,
-    snapshot_of,
-)
-from vani.centre.demo.cluster import Measured, Submitted
-from vani.centre.demo.programs import INPUTS, MOUNT
-from vani.centre.demo.real_process import log_name, scaled
-from vani.centre.history.rows import PlannedRun
-from vani.centre.history.runs import read
-from vani.centre.history.runs.store import Store
-from vani.centre.plan.learn import plan_learn
-from vani.centre.plan.outcome import plan_outcome
-from vani.demo import mounting
-from vani.demo.striped_model import MACHINES, MiB
 from vani.errors import InputError
-from vani.readers.darshan.totals import read_totals
 
-SOURCES: Final = Path(vani.__file__).resolve().parents[1]
-"""Vani's source tree, unless it was installed from a wheel."""
 _PROGRAMS: Final = ("munged", "slurmctld", "slurmd", "srun", "sbatch", "squeue", "sinfo", "scontrol", "scancel")
 _PATH: Final = os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin", "/usr/local/sbin"])
 _END_S: Final = 20
@@ -88,13 +53,6 @@ FirstJobId={first_job}
 NodeName=n[1-{nodes}] NodeHostname={host} NodeAddr=127.0.0.1 Port=[{node_ports}] CPUs={cpus} RealMemory=100
 PartitionName=all Nodes=n[1-{nodes}] Default=YES MaxTime=60 State=UP OverSubscribe=YES
 """
-_HOOK: Final = """
-PrologSlurmctld={folder}/etc/prolog-slurmctld
-EpilogSlurmctld={folder}/etc/epilog-slurmctld
-TaskProlog={folder}/etc/task-prolog
-"""
-
-
 def impossible() -> str:
     """Why Slurm cannot run here; empty if it can."""
     missing = [name for name in _PROGRAMS if shutil.which(name, path=_PATH) is None]
@@ -102,8 +60,6 @@ def impossible() -> str:
         return f"{', '.join(missing)} not installed (Debian: apt install slurmctld slurmd slurm-client munge)"
     if os.geteuid() != 0:
         return "only root can start slurmd"
-    if not (SOURCES / "vani" / "centre" / "prolog" / "slurm").is_dir():
-        return "the scripts for Slurm are not part of a wheel: use a clone or the source distribution"
     return ""
 
 
@@ -124,14 +80,14 @@ def check_folder(folder: Path) -> None:
 
 
 class Cluster:
-    """Slurm's daemons. The folder `etc` has the hook's scripts, and `vani` its state.
+    """Slurm's daemons.
 
     Parameters
     ----------
     folder
         Absolute path.
-    hook
-        Put the hook's scripts into slurm.conf.
+    task_prolog
+        A script that `slurm.conf` names as TaskProlog; None: none.
     variables
         Environment variables of all jobs.
 
@@ -148,22 +104,16 @@ class Cluster:
         nodes: int = 4,
         cpus: int = 4,
         first_job: int = 1,
-        hook: bool = True,
+        task_prolog: Path | None = None,
         variables: dict[str, str] | None = None,
     ) -> None:
         check_folder(folder)
-        self.folder, self.state, self.nodes = folder, folder / "vani", nodes
+        self.folder, self.nodes = folder, nodes
         self._variables = variables or {}
         self._begun: list[subprocess.Popen[bytes]] = []
-        for name in ("save", "etc", "vani", *(f"spool/n{number}" for number in range(1, nodes + 1))):
+        for name in ("save", *(f"spool/n{number}" for number in range(1, nodes + 1))):
             (folder / name).mkdir(parents=True, exist_ok=True)
-        for script in (SOURCES / "vani" / "centre" / "prolog" / "slurm").iterdir():
-            shutil.copy2(script, folder / "etc")
-        self.vani = folder / "vani.sh"
-        words = shlex.join([sys.executable, "-m", "vani"])
-        self.vani.write_text(f'#!/bin/sh\nPYTHONPATH={shlex.quote(str(SOURCES))} exec {words} "$@"\n')
-        self.vani.chmod(0o755)
-        conf = _CONF + (_HOOK if hook else "")
+        conf = _CONF + ("" if task_prolog is None else f"TaskProlog={task_prolog}\n")
         port, *others = _free_ports(1 + nodes)
         facts = {
             "folder": folder,
@@ -179,13 +129,6 @@ class Cluster:
         (folder / "munge.key").unlink(missing_ok=True)
         (folder / "munge.key").write_bytes(os.urandom(1024))
         (folder / "munge.key").chmod(0o400)
-
-    def configure(self, options: str, vani: Path | None = None, budget: int = 8, more: str = "") -> None:
-        """Write the hook's `vani.conf` with options of `vani plan job` and further lines."""
-        (self.folder / "etc" / "vani.conf").write_text(
-            f"VANI={shlex.quote(str(vani or self.vani))}\nVANI_STATE={shlex.quote(str(self.state))}\n"
-            f"VANI_BUDGET={budget}\nVANI_OPTIONS={shlex.quote(f'{options} --log {self.folder}/plan.log')}\n{more}"
-        )
 
     @contextmanager
     def running(self) -> Iterator[Cluster]:
@@ -285,195 +228,3 @@ def until(holds: Callable[[], bool], seconds: float = 60.0) -> None:
         if time.monotonic() > end:
             raise InputError(f"did not answer within {seconds:g} s", where="Slurm", todo="see the logs in its folder")
         time.sleep(0.1)
-
-
-PACE: Final = 0.5
-"""Share of the modelled day's seconds and bytes."""
-DAYS: Final = (
-    ("without the hook", False),
-    ("without, once more", False),
-    ("hook, nothing known", True),
-    ("hook, learned a day", True),
-)
-_TARGETS: Final = "user.targets"
-_COLLECT_S: Final = 1.0
-_DAY_S: Final = 1800.0
-
-
-def impossible_days() -> str:
-    """Why this cannot run here; empty if it can."""
-    if reason := impossible() or mounting.impossible():
-        return reason
-    missing = [name for name in ("cc", "make") if shutil.which(name) is None]
-    return f"{' and '.join(missing)} not installed, to build the placement library" if missing else ""
-
-
-class _Centre:
-    """Folders that all days share, and the libraries built for them."""
-
-    def __init__(self, folder: Path, seed: int, pace: float) -> None:
-        self.folder, self.seed, self.pace = folder, seed, pace
-        self.logs, self.history, self.known = folder / "logs", folder / "history.sqlite", folder / "known"
-        self.snapshot, self.mount, self.libraries = folder / "now.yaml", folder / "scratch", folder / "lib"
-        for place in (self.logs, self.mount):
-            place.mkdir()
-        sources = str(SOURCES / "vani" / "centre" / "placement_library")
-        build = ["make", "-s", "-C", sources, "all", "stand-in", f"OUT={self.libraries}"]
-        done = subprocess.run(build, capture_output=True, text=True, check=False)
-        if done.returncode:
-            raise InputError(
-                f"cannot be built: {done.stderr.strip()[:500]}", where=build[3], todo="see docs/plan-place.md"
-            )
-
-    def cluster(self, number: int, hook: bool) -> Cluster:
-        variables = {
-            "VANI_PLACE_LIB": str(self.libraries / "liblustreapi.so"),
-            "VANI_PLACE_LOG": str(self.folder / "placed.log"),
-            "PYTHONPATH": str(SOURCES),
-            "PYTHONDONTWRITEBYTECODE": "1",
-        }
-        cluster = Cluster(
-            self.folder / f"day{number}",
-            nodes=NODES,
-            cpus=1,
-            first_job=1000 * number + 101,
-            hook=hook,
-            variables=variables,
-        )
-        options = {
-            "--io-nodes": 0,
-            "--known": self.known,
-            "--snapshot": self.snapshot,
-            "--place-library": self.libraries / "libvani_place.so",
-        }
-        cluster.configure(
-            " ".join(f"{name} {value}" for name, value in options.items()),
-            more=f"VANI_LOGS={self.logs}\nVANI_HISTORY={self.history}\n",
-        )
-        return cluster
-
-    @contextmanager
-    def file_system(self, number: int) -> Iterator[None]:
-        """Mount the stand-in with its inputs, and collect its state in a thread."""
-        memory = Path("/dev/shm")
-        end = threading.Event()
-        with (
-            tempfile.TemporaryDirectory(prefix="vani-centre-", dir=memory if memory.is_dir() else None) as backing,
-            mounting.served(
-                self.mount, "striped_file_system", backing, MACHINE, str(self.seed + number)
-            ),
-        ):
-            for path, size in INPUTS.items():
-                place = self.mount / path.removeprefix(f"{MOUNT}/")
-                place.parent.mkdir(parents=True, exist_ok=True)
-                place.write_bytes(bytes(scaled(size, self.pace, MiB)))
-            collector = threading.Thread(target=self._collect, args=(end,))
-            collector.start()
-            try:
-                yield
-            finally:
-                end.set()
-                collector.join()
-
-    def _collect(self, end: threading.Event) -> None:
-        while True:
-            stored, busy_s = self.targets()
-            snapshot_of(MACHINES[MACHINE], stored, busy_s).save(self.snapshot)
-            if end.wait(_COLLECT_S):
-                return
-
-    def targets(self) -> tuple[list[int], list[float]]:
-        """Bytes written to each target, and its seconds of outstanding work."""
-        stored, busy_s = json.loads(os.getxattr(self.mount, _TARGETS))
-        return stored, busy_s
-
-    def script(self, job: Submitted) -> str:
-        words = (
-            sys.executable, "-m", "vani.centre.demo.real_process", job.program.name, self.mount, self.logs, self.pace
-        )
-        return f"exec srun --kill-on-bad-exit {shlex.join(map(str, words))}"
-
-    def planned(self, number: int) -> list[PlannedRun]:
-        """Planned runs of a day, with their outcomes."""
-        if not self.history.exists():
-            return []
-        with Store(self.history).reading() as connection:
-            return [row for row in read.rows(connection, PlannedRun) if int(row.job) // 1000 == number]
-
-
-def run_slurm_days(
-    folder: Path,
-    *,
-    seed: int = 0,
-    pace: float = PACE,
-    jobs: Sequence[Submitted] | None = None,
-    progress: Progress = silent,
-) -> CentreReport:
-    """Run the days in a new folder.
-
-    Parameters
-    ----------
-    pace
-        Share of the modelled day's seconds and bytes.
-    jobs
-        Jobs of each day; None: those of the modelled day.
-
-    Raises
-    ------
-    InputError
-        Something that this needs is missing, or a job failed.
-    """
-    if reason := impossible_days():
-        raise InputError(reason, where="--slurm", todo="leave it out: the same day is modelled then")
-    # Check before the libraries are built in the folder.
-    check_folder((folder / f"day{len(DAYS)}").resolve())
-    begin = time.perf_counter()
-    jobs = jobs_of_day(seed) if jobs is None else jobs
-    centre = _Centre(folder.resolve(), seed, pace)
-    without: list[Measured] = []
-    days = []
-    for number, (name, hook) in enumerate(DAYS, 1):
-        progress(f"a day of {len(jobs)} jobs: {name}")
-        cluster = centre.cluster(number, hook)
-        if hook:
-            # Creates the folder in which plans wait for logs.
-            plan_outcome(centre.history, cluster.state, centre.logs)
-        with centre.file_system(number), cluster.running():
-            ended = _day(centre, cluster, jobs, progress)
-            stored, _ = centre.targets()
-        without = without or ended
-        days.append(day_costs(name, ended, without, centre.planned(number), stored))
-        if hook:
-            plan_learn(centre.history, centre.known, processes_per_node=1)
-    return CentreReport(MACHINE, len(jobs), NODES, tuple(days), time.perf_counter() - begin, pace)
-
-
-def _day(
-    centre: _Centre, cluster: Cluster, jobs: Sequence[Submitted], progress: Progress
-) -> list[Measured]:
-    begin, begin_s = time.monotonic(), time.time()
-    numbers = []
-    for job in jobs:
-        time.sleep(max(0.0, begin + job.submit_s * centre.pace - time.monotonic()))
-        options = ("-N", job.program.nodes, "-n", job.program.nodes, "-J", job.program.name, "-t", 10)
-        numbers.append(
-            cluster.submit(centre.script(job), *map(str, options), "--dependency=singleton", "--no-requeue")
-        )
-    until(lambda: cluster.is_over(*numbers), _DAY_S)
-    # The jobs' epilogs may still run in the background.
-    until(lambda: not [*cluster.state.glob("ended/*.yaml")])
-    (cluster.folder / "jobs.txt").write_text(cluster.run("scontrol", "-o", "show", "jobs"))
-    ended = []
-    for number, job in zip(numbers, jobs, strict=True):
-        path = next(centre.logs.glob(log_name("*", job.program.name, number)), None)
-        if path is None:
-            raise InputError(
-                f"job {number} ({job.program.name}) left no log",
-                where=cluster.folder / f"{number}.out",
-                todo="see why it failed",
-            )
-        totals = read_totals(path)
-        start_s = totals.start_s - begin_s
-        ended.append(Measured(job, start_s, start_s + totals.runtime_s, totals.slowest_s))
-    progress(f"its jobs took {max(entry.end_s for entry in ended):.0f} s")
-    return ended

@@ -31,7 +31,6 @@ _KINDS: Final[Mapping[str, type[rows.AnyRow]]] = {
     "judged": rows.Verdict,
     "job": rows.AccountedJob,
     "measured": rows.Measurement,
-    "planned": rows.PlannedRun,
     "letter": rows.Letter,
 }
 """The rows by the key of their lines."""

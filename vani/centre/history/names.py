@@ -21,7 +21,6 @@ _COLUMNS: Final[Mapping[type, Mapping[str, str]]] = {
     rows.AccountedJob: {"user": "user", "account": "user"},
     rows.Letter: {"application": "text", "user": "user", "setting": "text"},
     rows.Measurement: {"user": "user", "application": "text", "machine": "text", "setting": "document"},
-    rows.PlannedRun: {"name": "text", "user": "user", "application": "text"},
     rows.Source: {"path": "path", "reason": "text"},
     rows.StoredRun: {"user": "user", "uid": "nothing", "application": "text", "mount": "path"},
     rows.Verdict: {"setting": "text", "why": "text", "lines": "texts"},

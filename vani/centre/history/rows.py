@@ -212,52 +212,6 @@ class Letter(AnyRow):
 
 
 @dataclass(frozen=True, slots=True)
-class PlannedRun(AnyRow):
-    """A job for which a plan was made, after it ended.
-
-    Parameters
-    ----------
-    job
-        The batch system's number.
-    ended
-        In seconds since 1970.
-    name
-        The job's name, as chosen by its user.
-    digest, application, processes
-        From the run in its log; None without a log.
-    stripe_count, io_nodes
-        Settings that it got; None if the plan left them unchanged.
-    changed
-        Whether the setting differed from earlier runs.
-    before, expected, low, high, measured
-        Seconds of the slowest process in I/O calls: without the change, as expected, its range, and as measured.
-    method
-        Method of the estimate.
-    reason
-        Reason why a figure is None; empty if none is.
-    """
-
-    job: str
-    ended: float
-    name: str
-    user: str
-    nodes: int
-    digest: str | None
-    application: str | None
-    processes: int | None
-    stripe_count: int | None
-    io_nodes: int | None
-    changed: bool
-    before: float | None
-    expected: float | None
-    low: float | None
-    high: float | None
-    measured: float | None
-    method: str
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
 class AccountedJob(AnyRow):
     """A job in the accounting; unknown values are None.
 

@@ -226,27 +226,6 @@ class CategoryOutcome(Model):
     )
 
 
-class PlanScore(Model):
-    """The quality of the plans of jobs of one name and user; times are seconds of I/O of the slowest process."""
-
-    name: str = Field(description="name of the job")
-    user: str
-    jobs: Count = Field(description="number of jobs with a plan that ended")
-    judged: Count = Field(description="number of these jobs with an expected and a measured time")
-    ratio: Seconds | None = Field(description="median of measured / expected time; null if no job could be judged")
-    low: Seconds | None = Field(description="10th percentile of measured / expected time")
-    high: Seconds | None = Field(description="90th percentile of measured / expected time")
-    within: Share | None = Field(description="share of judged jobs whose time was in the expected range")
-    changed: Count = Field(description="number of jobs to which the plan gave other stripes or OSTs")
-    gain: Seconds | None = Field(
-        description="median over the changed jobs of expected time without the change / measured time"
-    )
-    worse: Count = Field(
-        description="number of changed jobs that took at least 1.1 times the time expected without the change"
-    )
-    reasons: list[str] = Field(description="reasons why some figures are missing")
-
-
 class ChangeOutcome(Model):
     """The waiting before and after a letter or a change."""
 

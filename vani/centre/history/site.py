@@ -20,11 +20,10 @@ from vani.centre.history.maintenance import measured_settings, setting_cells
 from vani.centre.history.outcome import VERDICTS, measured, outcomes_in, promised, signed_hours
 from vani.centre.history.ranking import ranking_in
 from vani.centre.history.ranking_text import headline, hours, judged_by, saved_text, when
-from vani.centre.history.rows import PlannedRun, StoredRun
+from vani.centre.history.rows import StoredRun
 from vani.centre.history.runs import read
 from vani.centre.history.runs.read import Group
 from vani.centre.history.runs.store import Store
-from vani.centre.history.scored import SCORE_HEAD, plan_scores, score_row
 from vani.centre.history.settings import period_of
 from vani.centre.history.story import change_sentence, spread, story_and_runs
 from vani.centre.history.story import letter_text as letter
@@ -469,10 +468,8 @@ def _run(store: Store, query: Query, common: dict[str, Any]) -> str:
 
 def _outcomes(store: Store, _: Query, common: dict[str, Any]) -> str:
     with store.reading() as connection:
-        scores = plan_scores(read.rows(connection, PlannedRun))
         return page(
-            "outcomes", **common, outcomes=outcomes_in(connection), score_head=SCORE_HEAD,
-            score_rows=[score_row(score) for score in scores],
+            "outcomes", **common, outcomes=outcomes_in(connection),
             settings=[*map(setting_cells, measured_settings(connection))],
         )  # fmt: skip
 

@@ -1,14 +1,12 @@
-"""Commands of `vani plan`, except `vani plan job`."""
+"""Commands of `vani plan`."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from datetime import UTC, datetime
-from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import click
 
@@ -17,9 +15,6 @@ from vani.atomic import write_bytes
 from vani.centre.placement_library.interactions import write_csv
 from vani.centre.plan.check import STATUS_FORMATS, files_of_plan
 from vani.centre.plan.forward import files_of_jobs
-from vani.centre.plan.job_command import say
-from vani.centre.plan.job_settings import LearnSettings, SharingRules, WatchSettings
-from vani.centre.plan.rehearse import csv_of_jobs, rehearse_files, text_of
 from vani.centre.plan.schema.plans import (
     PathSettings,
     PlaceSettings,
@@ -29,21 +24,13 @@ from vani.centre.plan.schema.plans import (
 )
 from vani.centre.plan.snapshot import named_file
 from vani.centre.plan.text import FORMATS, PATH_FORMATS, PLACE_FORMATS, drawn, left_out
-from vani.centre.plan.watch import look, plan_again
-from vani.centre.prolog.state import State
 from vani.cli.options import FILE, format_option, output_option, quiet_option, settings_options, system_option
 from vani.cli.output import emit
 from vani.cli.output_guard import check_outputs, system_files
-from vani.errors import InputError, one_line
+from vani.errors import one_line
 from vani.render.formats import IMAGE, Formats
-from vani.schema.syntax.json_text import json_text
-from vani.units import counted, format_seconds
+from vani.units import counted
 
-if TYPE_CHECKING:
-    from vani.centre.plan.learn import Learned, LearnedDocument
-    from vani.centre.plan.outcome import JobOutcome
-
-_MAX_DOCUMENTS = 20
 _MAX_OBJECTIONS = 5
 
 _snapshot_option = click.option(
@@ -58,10 +45,6 @@ _database_option = click.option(
     help="An SQLite file or postgresql://USER@HOST/DATABASE; by default the variable VANI_DATABASE, which keeps a "
     "password from other users.",
 )  # fmt: skip
-_history_argument = click.argument("history", metavar="HISTORY")
-_state_option = click.option(
-    "--state", type=FILE, required=True, metavar="DIR", help="Folder of the running jobs and plans."
-)
 
 
 def _plan_options(formats: Formats[str] = FORMATS) -> Callable[[Any], Any]:
@@ -267,156 +250,6 @@ def check(
     status = centre.plan_check(plan, snapshot, max_age=max_age)
     emit(STATUS_FORMATS.render(_kind(STATUS_FORMATS, kind, output), status), output)
     ctx.exit(0 if status.holds else 1)
-
-
-@click.command()
-@click.argument("accounting", type=FILE, metavar="SACCT")
-@click.option("--history", metavar="FILE|URL", help="The history with the I/O time of each job, by its number.")
-@settings_options(SharingRules)
-@output_option("Also write a row for each job here, as CSV.")
-def rehearse(accounting: Path, history: str | None, settings: SharingRules, output: Path | None) -> None:
-    """Show what the hook would have done with past jobs: a dry run before it is switched on.
-
-    SACCT is the output of `sacct`, as for `vani history import`. The jobs start and end again, and the
-    planner of `vani plan job` plans for each. The comparison is with `--policy static` by --nodes-per-io-node.
-    """
-    if output is not None:
-        check_outputs([output], [accounting])
-    done = rehearse_files(accounting, settings, history, lambda text: click.echo(f"vani: {text}", err=True))
-    click.echo(text_of(done), nl=False)
-    if output is not None:
-        emit(csv_of_jobs(done), output)
-
-
-@click.command()
-@settings_options(WatchSettings)
-def watch(settings: WatchSettings) -> None:
-    """Compare running jobs with their predictions and with the machine's current state, and suggest actions.
-
-    For each job with a placement database, it counts files that were not predicted: at a tenth, predict again;
-    after three times in a row, retrain; at half, start over (Tarazu). For the machine, it reports I/O nodes
-    of running jobs that no longer serve, I/O nodes that are free again, and an overloaded metadata server. From a
-    trace: jobs whose I/O is slower than their plan expects, and slow OSTs of their files. Only new
-    lines are printed. Only `plan again` can be applied: the layout of a file is fixed when it is created.
-    """
-    before: set[str] = set()
-    watched: dict[str, Any] = {}
-    while True:
-        try:
-            lines = _look(settings, watched)
-        except InputError as error:
-            if settings.once:
-                raise
-            lines = {str(error)}
-        for line in sorted(lines - before):
-            click.echo(line)
-        if settings.once:
-            return
-        before = lines
-        time.sleep(settings.interval)
-
-
-def _look(settings: WatchSettings, watched: dict[str, Any]) -> set[str]:
-    """Check once and return the lines; with `apply`, also apply the actions that can be applied."""
-    state, say_it = State(settings.state), partial(say, log=settings.log)
-    jobs = state.running(now_s=time.time(), expire_s=settings.expire_s, say=say_it)
-    suggestions = list(look(state, jobs, settings, traces=settings.trace, watched=watched))
-    lines = {str(suggestion) for suggestion in suggestions}
-    if settings.apply and any(suggestion.action == "plan again" for suggestion in suggestions):
-        lines.add(plan_again(state, settings, now_s=time.time(), say=say_it))
-    return lines
-
-
-@click.command()
-@_history_argument
-@click.option(
-    "-o", "--output", "folder", type=FILE, required=True, metavar="DIR",
-    help="Folder to write to, for --known of `vani plan job`.",
-)  # fmt: skip
-@settings_options(LearnSettings)
-@quiet_option
-def learn(history: str, folder: Path, settings: LearnSettings, quiet: bool) -> None:
-    """Learn from the runs of HISTORY what future jobs need, for `vani plan job --known DIR`.
-
-    Each pair of user and job name gets a document, DIR/USER/NAME.yaml, with a job for each number of nodes: rates,
-    bytes, expected files, I/O time and curves. Run it each night. The same history always gives the same files.
-    Nothing is removed, and documents that people wrote are not changed.
-    """
-    learned = centre.plan_learn(history, folder, settings)
-    if not quiet:
-        _say_learned(learned)
-
-
-def _say_learned(learned: Learned) -> None:
-    for document in learned.documents[:_MAX_DOCUMENTS]:
-        click.echo(_line_of_document(document))
-    if len(learned.documents) > _MAX_DOCUMENTS:
-        click.echo(f"and {counted(len(learned.documents) - _MAX_DOCUMENTS, 'document')} more")
-    new = sum(document.is_new for document in learned.documents)
-    click.echo(f"{counted(len(learned.documents), 'document')}, {new:,} written", err=True)
-    for entry in learned.left[:_MAX_DOCUMENTS]:
-        click.echo(f"vani: {one_line(entry.name)}: {one_line(entry.reason)}", err=True)
-    if len(learned.left) > _MAX_DOCUMENTS:
-        click.echo(f"vani: and {len(learned.left) - _MAX_DOCUMENTS:,} more are left out", err=True)
-
-
-def _line_of_document(document: LearnedDocument) -> str:
-    jobs = document.jobs.jobs
-    unknown = sorted({entry.name for job in jobs for entry in job.unknown})
-    lacks = f"; not known: {', '.join(unknown)}" if unknown else ""
-    runs = counted(sum(job.runs or 0 for job in jobs), "run")
-    return one_line(f"{document.path}: {counted(len(jobs), 'scale')} from {runs}{lacks}")
-
-
-@click.command()
-@_history_argument
-@_state_option
-@click.option("--logs", type=FILE, required=True, metavar="DIR", help="Folder of Darshan's logs, or of traces.")
-@click.option("--job", metavar="NUMBER", help="The job; by default all finished jobs.")
-@quiet_option
-def outcome(history: str, state: Path, logs: Path, job: str | None, quiet: bool) -> None:
-    """Add the logs of finished jobs to HISTORY, and store their measured I/O times with those that their plans
-    expected.
-
-    The epilog runs it for its job. After its first run, plans of finished jobs wait for it in the state's folder
-    `ended`. Run it for all jobs each night, for logs that arrive late.
-    """
-    for entry in centre.plan_outcome(history, state, logs, job=job):
-        if not quiet:
-            click.echo(one_line(_line_of_outcome(entry)))
-
-
-def _line_of_outcome(outcome: JobOutcome) -> str:
-    """One line with a job's expected and measured I/O time."""
-    row = outcome.row
-    if row is None:
-        return f"job {outcome.job}: no log yet"
-    if row.measured is None:
-        return f"job {row.job}: {row.reason}"
-    took = f"job {row.job} ({row.name}): {format_seconds(row.measured)} in I/O"
-    if row.expected is None or row.low is None or row.high is None:
-        return f"{took}; {row.reason}"
-    ends = f"{format_seconds(row.low)} to {format_seconds(row.high)}"
-    return f"{took}, {format_seconds(row.expected)} ({ends}) expected"
-
-
-@click.command()
-@_history_argument
-@click.option(
-    "--format", "kind", type=click.Choice(["text", "json"]), default="text", show_default=True, help="Output format."
-)
-def scored(history: str, kind: str) -> None:
-    """Show how accurate plans were, for jobs whose outcome is in HISTORY (`vani plan outcome`).
-
-    For each job name and user: the number of jobs, the ratio of measured to expected I/O time (median and central
-    80 %), how often the time was in the expected range, the speedup of jobs that a plan changed,
-    and how many of these became slower.
-    """
-    from vani.centre.history.scored import scores_as_text  # noqa: PLC0415 - loads SQL, an extra
-
-    scores = centre.plan_scored(history)
-    as_json = json_text([score.model_dump() for score in scores], indent=2) + "\n"
-    click.echo(as_json if kind == "json" else scores_as_text(scores), nl=False)
 
 
 @click.command()

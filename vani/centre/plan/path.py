@@ -13,7 +13,7 @@ import numpy as np
 
 import vani
 from vani.centre.plan.inputs import loaded, plan_input, refuse_old
-from vani.centre.plan.job_stripes import JobIo, io_of
+from vani.centre.plan.job_io import JobIo, io_of
 from vani.centre.plan.path_layers import (
     DIMENSIONS,
     DUST,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from vani.centre.plan.job_stripes import JobIo, Reads, SharedFile
+from vani.centre.plan.job_io import JobIo, Reads, SharedFile
 from vani.centre.plan.path_layers import (
     DIMENSIONS,
     DUST,

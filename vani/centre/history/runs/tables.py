@@ -10,7 +10,7 @@ import sqlalchemy as sa
 
 from vani.centre.history import rows
 
-LAYOUT: Final = 11
+LAYOUT: Final = 12
 """Version of the tables, stored as the fact `layout`. A store with another one is refused."""
 
 metadata = sa.MetaData()
@@ -119,13 +119,6 @@ measured = _table(
     sa.Index("history_measured_of_application", "application", "machine"),
     key=("digest", "position"),
 )
-planned = _table(
-    "history_planned",
-    rows.PlannedRun,
-    sa.Index("history_planned_of_name", "name", "user"),
-    # Numbers of jobs are reused.
-    key=("job", "ended"),
-)
 jobs = _table("history_jobs", rows.AccountedJob, key=("job",))
 
 facts = sa.Table(
@@ -141,7 +134,6 @@ OF_ROWS: Final[Mapping[type, sa.Table]] = {
     rows.Verdict: judged,
     rows.Letter: letters,
     rows.Measurement: measured,
-    rows.PlannedRun: planned,
     rows.AccountedJob: jobs,
 }
 """The table of each kind of row."""

@@ -159,7 +159,7 @@ def forget_user(connection: sa.Connection, user: str, application: str | None = 
         connection.execute(sa.delete(tables.sources).where(sources.digest.is_(None) & named))
         connection.execute(sa.delete(tables.jobs).where(tables.jobs.c.user == user))
     removed = connection.execute(sa.delete(tables.runs).where(own)).rowcount
-    for table in (tables.measured, tables.letters, tables.planned, tables.sums):
+    for table in (tables.measured, tables.letters, tables.sums):
         connection.execute(sa.delete(table).where(whose(table, application, user)))
     return forgotten + removed
 

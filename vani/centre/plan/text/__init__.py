@@ -9,8 +9,6 @@ from vani.centre.plan.schema.plans import Left, Plan
 from vani.centre.plan.text.io_nodes import (
     forward_body,
     forward_missing,
-    job_body,
-    job_missing,
     replay_body,
     replay_missing,
 )
@@ -39,7 +37,6 @@ PLACE_FORMATS: Final[Formats[str]] = Formats(
 _KINDS: Final[Mapping[str, tuple[Callable[[Any], list[str]], Callable[[Any], list[str]]]]] = {
     "forward": (forward_body, forward_missing),
     "replay": (replay_body, replay_missing),
-    "job": (job_body, job_missing),
     "path": (path_body, path_missing),
     "place": (place_body, place_missing),
     "simulate": (simulate_body, simulate_missing),
