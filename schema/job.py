@@ -95,6 +95,17 @@ class DatasetFile(Model):
     )
 
 
+class FileAfter(Model):
+    """A file of a traced run as it was when the run ended."""
+
+    path: str = Field(description="absolute path")
+    size: Bytes = Field(description="file size in bytes")
+    allocated: Bytes = Field(description="bytes on disk")
+    allocated_before: Bytes | None = Field(
+        default=None, description="bytes on disk before the run; 0 for a file that the run created, null if unknown"
+    )
+
+
 class DatasetSample(Model):
     """The data set, or a bounded sample of it."""
 
@@ -149,6 +160,9 @@ class Job(Document):
     lustre: list[Lustre] | None = Field(default=None, description="Lustre file systems, one entry per mount")
     gpfs: list[Gpfs] | None = Field(default=None, description="GPFS file systems, one entry per mount")
     dataset: DatasetSample | None = Field(default=None, description="input data as it was before the run")
+    files_after: list[FileAfter] = Field(
+        default_factory=list, description="files of the data set as `vani trace` found them after the run"
+    )
     unknown: dict[str, str] = Field(default_factory=dict, description="reason why a field is null, by field name")
 
     @cached_property

@@ -15,10 +15,9 @@ from typing import Annotated, Any, NamedTuple, TypeAlias
 from pydantic import TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass
 
-from vani.garbage import collection_paused
 from vani.schema.advice import JudgedFiles
 from vani.schema.dataset_facts import FormatAttributes
-from vani.schema.document import read_bytes, read_tree, text_of, validate
+from vani.schema.document import collection_paused, read_bytes, read_tree, text_of, validate
 from vani.schema.profile import (
     AccessPattern,
     ByKind,

@@ -11,6 +11,7 @@ import pytest
 
 from tests.preload.building import compiler
 from tests.readers.strace_logs import strace_or_skip
+from vani.schema.job import Job
 
 DATA = Path(__file__).resolve().parents[1] / "data" / "traces"
 
@@ -107,3 +108,42 @@ def test_h5py_wheel_is_named_if_a_program_fails(run, desk):
     done = run("trace", "-o", "t", "--", str(python), "-c", 'touch "$RECORDER_TRACES_DIR/0.ts"; exit 134')
     assert done.status == 134
     assert "the h5py wheel contains its own HDF5" in done.err
+
+
+MAPS_AND_VECTORS = """
+f = os.open("plain", os.O_CREAT | os.O_TRUNC | os.O_RDWR)
+os.write(f, b"x" * 1000)
+f = os.open("vectors", os.O_CREAT | os.O_TRUNC | os.O_RDWR)
+[os.pwritev(f, [b"y" * 5000], 5000 * i) for i in range(20)]
+f = os.open("mapped", os.O_CREAT | os.O_TRUNC | os.O_RDWR)
+os.truncate(f, 65536)
+mmap.mmap(f, 65536)[:] = b"z" * 65536
+"""
+
+
+def test_check_counts_what_the_tracer_missed(run, desk):
+    strace_or_skip()
+    command = leaving(*whole("v3-posix-mix-nonmpi"))
+    # Under strace, no variable names a folder for Recorder.
+    traced, code = command[2].replace("os.environ['RECORDER_TRACES_DIR']", "sys.argv[1]"), MAPS_AND_VECTORS
+    code = f"import os, mmap, sys\nif folder := os.environ.get('RECORDER_TRACES_DIR'): sys.argv.append(folder)\n{code}"
+    code += "\n".join(["if len(sys.argv) > 1:", *(f"  {line}" for line in traced.splitlines())])
+    done = run("trace", "-o", "t", "--check", "--no-collect", "--", sys.executable, "-c", code)
+    rows = {line.split()[-1]: line.split() for line in done.err.splitlines() if line.endswith(("plain", "vectors"))}
+    assert done.status == 0
+    assert "Missed by Recorder, compared with a second run under strace:" in done.err
+    assert rows[str(desk / "vectors")] == ["100", "kB", "0", "B", "20", "0", "B", str(desk / "vectors")]
+    assert rows[str(desk / "plain")][:5] == ["1", "kB", "0", "B", "1"]
+    assert f"{desk / 'mapped'}, mapped" in done.err
+    assert sorted(path.name for path in desk.iterdir()) == ["mapped", "plain", "t", "vectors"]
+
+
+def test_growth_of_files_shows_what_strace_misses(run, desk):
+    strace_or_skip()
+    code = f"import os, mmap\n{MAPS_AND_VECTORS}"
+    done = run("trace", "-o", "t", "--tracer", "strace", "--check", "--", sys.executable, "-c", code)
+    (line,) = [line for line in done.err.splitlines() if "mapped" in line and str(desk) in line]
+    assert line.split() == ["0", "B", "0", "B", "0", "65.5", "kB", f"{desk / 'mapped'},", "mapped"]
+    after = {Path(file.path).name: file for file in Job.load("t/job.yaml").files_after}
+    assert {name: file.size for name, file in after.items()} == {"plain": 1000, "vectors": 100000, "mapped": 65536}
+    assert all(file.allocated >= file.size and file.allocated_before == 0 for file in after.values())

@@ -13,8 +13,8 @@ import vani
 from vani import plot
 from vani.cli.main import commands
 from vani.errors import InputError
-from vani.garbage import collection_paused
 from vani.render import formats
+from vani.schema.document import collection_paused
 from vani.schema.syntax.json_text import json_text
 
 ROOT = Path(__file__).parents[2]
@@ -83,7 +83,7 @@ def test_no_form_of_json_moves_the_cursor(ascii_only, indent):
 
 def test_garbage_collector_is_configured_in_one_place():
     # Formerly two commands switched it on again for callers that had switched it off.
-    assert {path.name for path in SOURCES if "gc.disable(" in path.read_text()} == {"garbage.py"}
+    assert {path.name for path in SOURCES if "gc.disable(" in path.read_text()} == {"document.py"}
 
 
 def test_a_pause_of_the_garbage_collector_leaves_it_as_it_was():

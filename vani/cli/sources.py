@@ -117,6 +117,8 @@ def job_of(settings: ProfileSettings, traces: Iterable[Path]) -> Job | None:
         return Job.of(settings.job)
     places = [trace / "job.yaml" for trace in dict.fromkeys(traces)]
     jobs = [Job.load(place) if is_document(place) else None for place in places]
+    files = [file for job in jobs if job is not None for file in job.files_after]
+    jobs = [None if job is None else job.model_copy(update={"files_after": files}) for job in jobs]
     return jobs[0] if jobs and all(job == jobs[0] for job in jobs) else None
 
 

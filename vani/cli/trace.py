@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -11,6 +13,9 @@ from vani.cli.options import quiet_option, settings_options
 from vani.cli.output import say
 from vani.collect.tracing.trace import Trace, TraceSettings, trace
 from vani.units import counted, format_bytes
+
+if TYPE_CHECKING:
+    from vani.collect.tracing.outcome import Missed
 
 
 @click.command("trace", context_settings={"ignore_unknown_options": False, "allow_interspersed_args": False})
@@ -34,6 +39,8 @@ def command(ctx: click.Context, settings: TraceSettings, quiet: bool, command: t
         return
     if not quiet or done.fault:
         say(*_summary(done))
+    if done.missed is not None:
+        say(*_missed(done.missed, done.tracer))
     ctx.exit(done.exit_status)
 
 
@@ -55,6 +62,29 @@ def _summary(done: Trace) -> list[str]:
     ]
 
 
+def _missed(missed: Sequence[Missed], tracer: str) -> list[str]:
+    """A table of what the tracer did not record."""
+    name, beside = _TRACERS[tracer], "" if tracer == "strace" else ", compared with a second run under strace"
+    if not missed:
+        return [f"Missed nothing by {name}{beside}"]
+    lines = [f"Missed by {name}{beside}:", f"{'written':>10}{'read':>10}{'calls':>10}{'grown':>10}"]
+    lines += [_row([file], f"{file.path}{', mapped' * file.is_mapped}") for file in missed[:_SHOWN]]
+    if len(missed) > _SHOWN:
+        lines.append(_row(missed[_SHOWN:], f"{counted(len(missed) - _SHOWN, 'more file')}"))
+    lines.append(_row(missed, f"in {counted(len(missed), 'file')}"))
+    if any(file.is_mapped or file.grown for file in missed):
+        lines.append("grown: bytes on disk beyond all writes; loads and stores in mapped memory are no calls")
+    return lines
+
+
+def _row(files: Sequence[Missed], what: str) -> str:
+    written, read, calls, grown = (
+        sum(getattr(file, name) for file in files) for name in ("written", "read", "calls", "grown")
+    )
+    return f"{format_bytes(written):>10}{format_bytes(read):>10}{calls:>10,}{format_bytes(grown):>10}  {what}"
+
+
+_SHOWN = 10
 _TRACERS = {"recorder": "Recorder", "strace": "strace", "dftracer": "DFTracer"}
 
 

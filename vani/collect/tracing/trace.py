@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -27,19 +28,14 @@ from vani.errors import InputError, VaniError
 from vani.readers.programs import app_of, program_behind
 from vani.schema.document import dumps
 from vani.schema.settings import Option, Settings
-from vani.units import counted
 
 if TYPE_CHECKING:
-    from vani.collect.tracing.line import Traced
-    from vani.readers.trace_reader import TraceReader
+    from vani.collect.tracing.outcome import Missed
+    from vani.schema.job import Job
 
 _PRELOADED: Final = {"recorder": "Recorder", "dftracer": "DFTracer"}
 _MAX_SHOWN: Final = 5
 """Number of a script's launches that an error names."""
-_MAX_READ: Final = 1 << 24
-"""Size up to which logs of strace and DFTracer are parsed."""
-_FORTRAN: Final = (b"libgfortran.so", b"libifcore.so", b"libifcoremt.so", b"libnvf.so", b"libpgf90.so", b"libflang")
-_MAX_OF_PROGRAM: Final = 1 << 26
 
 
 class TraceSettings(Settings):
@@ -56,6 +52,9 @@ class TraceSettings(Settings):
     )
     dry_run: bool = Field(default=False, description="Print the command line for a shell, and run nothing.")
     collect: bool = Field(default=True, description="Do not write job.yaml into the folder.")
+    check: bool = Field(
+        default=False, description="Run the command again under strace, and print what the tracer missed."
+    )
 
 
 @dataclass(frozen=True)
@@ -81,6 +80,8 @@ class Trace:
     """Why the trace cannot be profiled; empty if it can be, or nothing was run."""
     again: tuple[str, ...] = ()
     """A `vani trace` line that avoids the fault; empty if none is known."""
+    missed: tuple[Missed, ...] | None = None
+    """What the tracer did not record, mapped files and most bytes first; None without `check`."""
 
     @property
     def exit_status(self) -> int:
@@ -135,9 +136,10 @@ def trace(
             # Only the program's name is lost, if strace need not precede it.
             program = []
     folder = (settings.output or free_name(app_of(program) or "run")).absolute()
-    if os.path.lexists(folder):
+    second = folder.with_name(f"{folder.name}.check")
+    if taken := [path for path in (folder, second) if os.path.lexists(path) and (settings.check or path == folder)]:
         raise InputError(
-            "already exists: traces are not overwritten", where=folder, todo="name another folder with -o"
+            "already exists: traces are not overwritten", where=taken[0], todo="name another folder with -o"
         )
     library = None if tracer in ("strace", "dftracer") else find_recorder(settings.recorder, env)
     if tracer == "recorder" and library is None:
@@ -170,16 +172,32 @@ def trace(
     planned = Trace(folder, line.tracer, line.words, line.variables, remark)
     if settings.dry_run:
         return planned
+    # Refused before the first run if there is no strace.
+    again_line = strace_line(command, second, env, behind) if settings.check else None
     begin_folder(folder, line, program or command)
-    if settings.collect:
-        _collect(folder, env)
+    job = _collected(env) if settings.collect else None
+    _write(job, folder)
+    started_s = time.time()
     try:
         ran = run_line(line, folder, env)
     except InputError:
         shutil.rmtree(folder, ignore_errors=True)
         raise
+    from vani.collect.tracing.outcome import data_files, files_after, missed, opened  # noqa: PLC0415 - loads Arrow
+
     done = replace(planned, status=ran.status, files=ran.files, bytes=ran.bytes)
-    fault = _fault(folder, line.tracer, None if file is None else Path(file), ran)
+    readers, fault = opened(folder, line.tracer, None if file is None else Path(file), ran)
+    after = files_after((path for reader in readers for path in data_files(reader)), started_s)
+    _write(None if job is None else job.model_copy(update={"files_after": after}), folder)
+    if not fault and again_line is not None:
+        if line.tracer == "strace":
+            return replace(done, missed=tuple(missed(folder, folder, after)))
+        begin_folder(second, again_line, program or command)
+        try:
+            run_line(again_line, second, env)
+            return replace(done, missed=tuple(missed(folder, second, after)))
+        finally:
+            shutil.rmtree(second, ignore_errors=True)
     if not fault:
         return done
     with_strace = line.tracer != "strace" and shutil.which("strace", path=env.get("PATH")) is not None
@@ -198,72 +216,15 @@ def _one_folder_for(program: Sequence[str], environment: Mapping[str, str]) -> I
     )
 
 
-def _collect(folder: Path, environment: Mapping[str, str]) -> None:
-    """Write job.yaml; if the machine cannot be examined, the run is traced anyway."""
+def _collected(environment: Mapping[str, str]) -> Job | None:
+    """Facts about the job; None if the machine cannot be examined: the run is traced anyway."""
     try:
-        text = dumps(facts_of_job(environment))
+        return facts_of_job(environment)
     except (VaniError, OSError, ValueError):
-        return
-    (folder / "job.yaml").write_text(text, encoding="utf-8")
+        return None
 
 
-def _fault(folder: Path, tracer: str, program: Path | None, ran: Traced) -> str:
-    """Why a trace cannot be profiled, as one line without its path; empty if it can be. None: an unknown program."""
-    from vani.readers.open import open_trace, traces_at  # noqa: PLC0415 - loads Arrow
-
-    if not ran.files:
-        return (
-            "the run left no trace; was it killed early, is it statically linked, or did it start on a node "
-            "that cannot access this folder (docs/tracing.md)?"
-        )
-    if tracer != "recorder" and ran.bytes > _MAX_READ:
-        return ""
-    try:
-        for path in traces_at(folder):
-            fault = _fault_of_reader(open_trace(path))
-            if fault:
-                return fault
-    except InputError as error:
-        return f"{error.what}{_cause(tracer, program, ran)}"
-    return ""
-
-
-def _fault_of_reader(reader: TraceReader) -> str:
-    if not reader.calls_per_rank().any():
-        return "no call on files was recorded"
-    surplus = sum(count for name, _, count in reader.facts() if name == "several_launches")
-    if surplus:
-        return (
-            f"several programs wrote into this folder and overwrote files: {counted(surplus, 'rank')} of other "
-            f"runs mixed with the last run's ({counted(reader.ranks, 'rank')}); put vani trace before each launch"
-        )
-    return ""
-
-
-def _cause(tracer: str, program: Path | None, ran: Traced) -> str:
-    """A probable cause, from the kind of program."""
-    if tracer != "recorder" or program is None:
-        return ""
-    if _is_fortran(program):
-        return "; Recorder 3.0 may abort Fortran programs in MPI_Finalize before it writes its tables"
-    if ran.status and _has_wheel_of_h5py(program):
-        return "; the h5py wheel contains its own HDF5, not the one that Recorder was built with"
-    return ""
-
-
-def _is_fortran(program: Path) -> bool:
-    """Whether a program links a Fortran library, judged by its first 64 MiB."""
-    try:
-        with program.open("rb") as file:
-            content = file.read(_MAX_OF_PROGRAM)
-    except OSError:
-        return False
-    return content[:4] == b"\x7fELF" and any(name in content for name in _FORTRAN)
-
-
-def _has_wheel_of_h5py(program: Path) -> bool:
-    """Whether a Python's site-packages contain the libraries of h5py's wheel."""
-    if not program.name.startswith("python"):
-        return False
-    places = {program.parent.parent, program.resolve().parent.parent}
-    return any(next(place.glob("lib/python3*/site-packages/h5py.libs/*hdf5*"), None) for place in places)
+def _write(job: Job | None, folder: Path) -> None:
+    """Write job.yaml, if there is a job."""
+    if job is not None:
+        (folder / "job.yaml").write_text(dumps(job), encoding="utf-8")
