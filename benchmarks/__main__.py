@@ -19,7 +19,7 @@ from benchmarks.data import SHARED
 from benchmarks.processes import CommandError
 from tests.traces.trace_generator import Generated, GeneratedLayout, Pattern, Workload, count, generate_trace
 from vani.atomic import write_text
-from vani.errors import InputError, VaniError
+from vani.errors import VaniError
 from vani.readers.open import open_trace
 
 PARTS = ("rates", "memory", "peers")
@@ -36,7 +36,6 @@ def _parser() -> argparse.ArgumentParser:
     add("--rounds", type=int, default=3, metavar="N", help="repeat what is short; default 3")
     add("--json", type=Path, metavar="FILE", help="write all figures here, too")
     add("--scheduler", metavar="threads|processes|synchronous", help="where the part memory works")
-    add("--memory-csv", type=Path, metavar="FILE", help="write memory over time here")
     add = parser.add_argument_group("trace", "by default one of 2 million calls is generated").add_argument
     add("--trace", type=Path, help="a trace that is there")
     add("--calls", type=count, help="calls of a generated trace, e.g. 5e8")
@@ -62,17 +61,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.error(f"--only knows {', '.join(PARTS)}, not {', '.join(sorted(unknown))}")
     if options.rounds < 1:
         parser.error("--rounds is at least 1")
-    if options.memory_csv and "memory" not in parts:
-        parser.error("--memory-csv needs the part memory")
     if options.trace is not None and options.calls is not None:
         parser.error("--trace or --calls, not both")
     try:
         with tempfile.TemporaryDirectory(prefix="vani-bench-") as folder:
             found = _measure(options, parts, Path(folder))
         if options.json:
-            _write(options.json, json.dumps(found, indent=1) + "\n")
-        if options.memory_csv:
-            _write(options.memory_csv, costs.memory_as_csv(found["memory"]))
+            write_text(options.json, json.dumps(found, indent=1) + "\n")
     except (VaniError, CommandError, ValueError) as error:
         # The generator raises ValueError for too few calls for this number of files and ranks.
         print(f"benchmarks: {error}", file=sys.stderr)
@@ -129,15 +124,7 @@ def _compare(found: dict[str, Any], generated: Generated | None) -> None:
     written = [generated.calls, generated.bytes_read, generated.bytes_written]
     profiled = [found["records"], *found["bytes"]]
     if written != profiled:
-        raise CommandError(
-            f"the profile tells {profiled} (calls, bytes read, written); {written} are in the trace"
-        )
-
-
-def _write(place: Path, text: str) -> None:
-    if not place.absolute().parent.is_dir():
-        raise InputError("its folder does not exist", where=place, todo="make it first")
-    write_text(place, text)
+        raise CommandError(f"the profile tells {profiled} (calls, bytes read, written); {written} are in the trace")
 
 
 if __name__ == "__main__":

@@ -179,19 +179,11 @@ def memory(trace: Path, folder: Path, *, scheduler: str | None = None) -> dict[s
     stride = -(-len(done.samples) // _MAX_SAMPLES) or 1
     stretches = [done.samples[i : i + stride] for i in range(0, len(done.samples), stride)]
     return {
-        "seconds": done.seconds,
-        "cpu_s": done.cpu_s,
-        "peak_bytes": done.memory_bytes,
-        "scheduler": scheduler or "threads",
+        "seconds": done.seconds, "cpu_s": done.cpu_s, "peak_bytes": done.memory_bytes,
+        "scheduler": scheduler or "threads", "bytes": [moved.read, moved.written],
         "records": sum(part.records for part in profile.traces),
-        "bytes": [moved.read, moved.written],
         "samples": [max(stretch, key=lambda sample: sample[1]) for stretch in stretches],
-    }
-
-
-def memory_as_csv(found: dict[str, Any]) -> str:
-    """Samples as a table of seconds and bytes."""
-    return "\n".join(["seconds,bytes", *(f"{at:.3f},{size}" for at, size in found["samples"])]) + "\n"
+    }  # fmt: skip
 
 
 def memory_as_text(found: dict[str, Any]) -> str:

@@ -7,7 +7,6 @@ a size within 1 %.
 
 from __future__ import annotations
 
-import argparse
 import time
 import zlib
 from collections import defaultdict
@@ -16,7 +15,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from benchmarks.data import DATA, SHARED, Row, grouped, print_table
+from benchmarks.data import DATA, SHARED, Row, grouped, print_table, run
 from tests.history.creation_families import FAMILIES, HARDER, category
 from vani.centre.prediction.creations.choice import (
     WALKED,
@@ -31,7 +30,6 @@ from vani.centre.prediction.creations.choice import (
     trust_in,
 )
 from vani.centre.prediction.creations.extraction import creations_of_trace
-from vani.centre.prediction.creations.following import ToDo, follow
 from vani.centre.prediction.creations.predictors import PREDICTORS
 from vani.centre.prediction.creations.series import WITHIN, Creations, joined
 
@@ -108,16 +106,15 @@ def auto_rest(
     return found
 
 
-def families(number: int, costly: int) -> tuple[Rows, Rows, dict[str, list[float]], dict[str, Checked]]:
+def families(number: int, costly: int) -> tuple[Rows, Rows, dict[str, Checked]]:
     """Predict next runs and rests of runs in `number` categories of each family, with costly predictors in `costly`.
 
     Returns
     -------
     tuple
-        Accuracy for the next run, accuracy for the rest of a run, seconds per prediction by method, and the checks
-        of `auto`.
+        Accuracy for the next run, accuracy for the rest of a run, and the checks of `auto`.
     """
-    ahead, online, costs = _no_rows(), _no_rows(), defaultdict(list)
+    ahead, online = _no_rows(), _no_rows()
     checked = {"next run": Checked(), "online": Checked()}
     for family in FAMILIES:
         for seed in range(number):
@@ -132,15 +129,14 @@ def families(number: int, costly: int) -> tuple[Rows, Rows, dict[str, list[float
             for name, (one, parts) in found.items():
                 ahead[family][name].append(one.accuracy)
                 online[family][name].append(_mean(parts))
-                costs[name] += [one.cost_s, *(part.cost_s for part in parts)]
-    return ahead, online, costs, checked
+    return ahead, online, checked
 
 
 LONG = 24
 """Number of runs before the predicted one when trust is judged: nine must be right for a probability of 0.9."""
 
 
-def trust(number: int) -> Iterator[tuple[str, Checked, Checked]]:
+def trusted(number: int) -> Iterator[tuple[str, Checked, Checked]]:
     """Yield each family, and all whose law breaks, with the checks for the next run and for the rest of a run."""
     breaking = Checked(), Checked()
     for family in (*FAMILIES, *HARDER):
@@ -249,41 +245,25 @@ def _print(title: str, rows: Rows, *, mean: bool) -> None:
 def print_trust(number: int) -> None:
     """Print how often a probability of 0.9 was right, in `number` categories of each family and on Summit."""
     print(f"\nWhat auto says of itself after {LONG} runs, other applications")
-    for family, next_run, rest in trust(number):
+    for family, next_run, rest in trusted(number):
         print(f"  {family}\n    next run: {next_run.summary()}\n    online: {rest.summary()}")
     print("\nThe same amount again, on Summit")
     for line in repeated():
         print(f"  {line}")
 
 
-def main() -> None:
-    """Print the tables."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.creations", description=__doc__)
-    parser.add_argument("--categories", type=int, default=20, metavar="N", help="of each family")
-    parser.add_argument("--trust", action="store_true", help="only how often what was given 0.9 is right")
-    parser.add_argument("--arima", type=int, default=3, metavar="N", help="of these, with ARIMA")
-    asked = parser.parse_args()
-    if asked.trust:
-        print_trust(asked.categories)
+def main(*, categories: int = 20, arima: int = 3, trust: bool = False) -> None:
+    """Print the tables for as many `categories` of each family, of these `arima` with ARIMA; or only the trust."""
+    if trust:
+        print_trust(categories)
         return
-    ahead, online, costs, checked = families(asked.categories, asked.arima)
-    _print(f"Next run: {asked.categories} categories of each family (ARIMA: {asked.arima})", ahead, mean=True)
+    ahead, online, checked = families(categories, arima)
+    _print(f"Next run: {categories} categories of each family (ARIMA: {arima})", ahead, mean=True)
     _print(f"Online, in ten blocks (ARIMA: {_COSTLY_BLOCKS} of them)", online, mean=True)
-    used = [(name, [1000 * cost for cost in costs[name]]) for name in (*PREDICTORS, AUTO) if costs[name]]
-    rows = [(name, f"{np.median(ms):.1f}", f"{max(ms):.0f}") for name, ms in used]
-    print_table("Cost of a prediction, ms", ("", "median", "most"), rows)
     print("\nWhat auto says of itself")
     for task, one in checked.items():
         print(f"  {task}: {one.summary()}")
-    print_trust(asked.categories)
-    rows = []
-    for family in FAMILIES:
-        runs = [category(family, seed) for seed in range(asked.categories)]
-        followed = [follow(past, came) for *past, came in runs]
-        done = (f"{np.mean([one.times(todo) for one in followed]):.1f}" for todo in list(ToDo)[1:])
-        rows.append((family, with_range([float(one.hits.mean()) for one in followed]), *done))
-    head = ("", "hits", "predicted again", "retrained", "started over")
-    print_table("A run followed file by file", head, rows)
+    print_trust(categories)
     if TRACES.exists():
         ahead, online = on_traces()
         _print("Traces: each run from those before it", ahead, mean=False)
@@ -291,4 +271,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run(main)

@@ -7,21 +7,20 @@ PyDarshan. Advice is for `generic-lustre`.
 
 from __future__ import annotations
 
-import argparse
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, partial
 from operator import attrgetter
 from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
-from time import process_time
 from typing import Any
 
 import vani
-from benchmarks.data import DATA, SHARED, print_table, rows_of
+from benchmarks.data import DATA, SHARED, aiio, print_parts, print_table, rows_of, seconds
+from benchmarks.gains import AIIO
 from tests.traces.darshan_month import generate_month
 from vani.cli.counted import profile_of_counts
 from vani.readers.darshan.counters import counts_of
@@ -39,9 +38,7 @@ LEAST_AGREEMENT = {
     "writers": 0.99, "size": 0.96,
 }  # fmt: skip
 """Minimum share of files that must agree, by attribute."""
-NEED_ROLES = frozenset(
-    {"LUS008", "BB001", "BB002", "BB003", "BB004", "FWD002", "PFL002", "WFL001", "WFL002", "CKP001"}
-)
+NEED_ROLES = frozenset(["LUS008", "BB001", "BB002", "BB003", "BB004", "FWD002", "PFL002", "WFL001", "WFL002", "CKP001"])
 """Rules that need the purpose of a file, which counts do not show for written files."""
 
 
@@ -53,9 +50,7 @@ def twins() -> list[str]:
 
 def logs_of(name: str) -> list[Path]:
     """Logs of a twin: one in total, or one per step."""
-    return [
-        p for p in (TWINS / f"{name}.darshan", *sorted(TWINS.glob(f"{name}.[0-9]*.darshan"))) if p.exists()
-    ]
+    return [*TWINS.glob(f"{name}.darshan"), *sorted(TWINS.glob(f"{name}.[0-9]*.darshan"))]
 
 
 @cache
@@ -157,13 +152,6 @@ def advice_kept(names: Sequence[str], of: Callable[[str], Profile]) -> Kept:
     return found
 
 LABELLED = DATA / "io500-trace-ds"
-STREAMS = ("<STDIN>", "<STDOUT>", "<STDERR>")
-PAIRS = {
-    "ior": ("66186370", "66184525"),
-    "h5bench": ("66082102", "66089597"),
-    "write_3d_nc4": ("66168155", "66168349"),
-}
-"""Jobs in AIIO's logs before and after tuning."""
 JOINS = ("POS002", "POS009", "MIO001")
 """Rules that merge small requests, which then also cross fewer stripe boundaries."""
 OF_LABEL = {"small-io": JOINS, "misaligned-io": (*JOINS, "LUS001"), "random-access": ("POS005",)}
@@ -234,8 +222,7 @@ def _moved(io: Any) -> tuple[int | None, ...]:
 
 def first_advice(job: str) -> str | None:
     """The rule of the first recommendation on an AIIO log."""
-    profile = vani.profile(next((DATA / "aiio-darshan").glob(f"*_id{job}-*.darshan")))
-    found = vani.advise(profile, system=SYSTEM).recommendations
+    found = vani.advise(aiio(job), system=SYSTEM).recommendations
     return next((one.rule for one in found if one.rule != "MAT001"), None)
 
 
@@ -257,17 +244,6 @@ def has_dxt(path: Path) -> bool:
     return DarshanReader(path)._records.calls is not None
 
 
-def main(argv: Sequence[str] | None = None) -> None:
-    """Print the requested tables, by default all."""
-    parts = {
-        "speeds": _speeds, "sums": _sums, "twins": _twins, "advice": _advice, "tuned": _tuned, "labels": _labels,
-    }  # fmt: skip
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.darshan", description=__doc__)
-    parser.add_argument("parts", nargs="*", choices=[*parts, []], help="tables; all by default")
-    for part in parser.parse_args(argv).parts or parts:
-        parts[part]()
-
-
 def pydarshan_reads(path: Path) -> None:
     """Read all records of the modules that Vani reads, like PyDarshan's own reports."""
     from darshan.backend import cffi_backend as backend  # noqa: PLC0415 - slow
@@ -278,8 +254,7 @@ def pydarshan_reads(path: Path) -> None:
     backend.log_get_name_records(log)
     for module in backend.log_get_modules(log):
         if module in (*MODULES, "LUSTRE", "HEATMAP", "DXT_POSIX"):
-            dxt = module.startswith("DXT")
-            read = backend.log_get_dxt_record if dxt else backend.log_get_record
+            read = backend.log_get_dxt_record if module.startswith("DXT") else backend.log_get_record
             while read(log, module, dtype="numpy") is not None:
                 pass
     backend.log_close(log)
@@ -296,15 +271,8 @@ def speeds(paths: Sequence[Path]) -> list[tuple[str, ...]]:
         ("Vani: profile", vani.profile),
         ("PyDarshan: all records", pydarshan_reads),
     ):
-        took = []
         read(paths[0])
-        for path in paths:
-            times = []
-            for _ in range(3):
-                begin = process_time()
-                read(path)
-                times.append(process_time() - begin)
-            took.append(min(times))
+        took = [min(seconds(partial(read, path), 3)) for path in paths]
         rows.append((name, f"{len(took) / sum(took):,.0f}", f"{1000 * median(took):.2f}", f"{1000 * max(took):.0f}"))
     return rows
 
@@ -314,11 +282,8 @@ def _speeds() -> None:
         month = Path(folder) / "month"
         generate_month(month, 500, seed=1, damaged=0, copied=0)
         for title, paths in (("the shared logs", logs()), ("a generated month", sorted(month.rglob("*.darshan")))):
-            print_table(
-                f"Processor time of {len(paths)} logs: {title}",
-                ("", "logs per second", "median ms", "longest ms"),
-                speeds(paths),
-            )
+            name = f"Processor time of {len(paths)} logs: {title}"
+            print_table(name, ("", "logs per second", "median ms", "longest ms"), speeds(paths))
 
 
 def _sums() -> None:
@@ -334,15 +299,12 @@ def _twins() -> None:
     names = twins()
     counts, differ = agreement(names, counted)
     dxt, _ = agreement(names, with_dxt)
-    print_table(
-        f"Files of {len(names)} twins: share that agrees with Recorder",
-        ("attribute", "wanted", "counters", "with DXT"),
-        [(name, f"{LEAST_AGREEMENT[name]:.0%}", f"{counts[name]:.2%}", f"{dxt[name]:.2%}") for name in LEAST_AGREEMENT],
-    )
+    title = f"Files of {len(names)} twins: share that agrees with Recorder"
+    rows = [(of, f"{least:.0%}", f"{counts[of]:.2%}", f"{dxt[of]:.2%}") for of, least in LEAST_AGREEMENT.items()]
+    print_table(title, ("attribute", "wanted", "counters", "with DXT"), rows)
+    first = {(name, attribute): what for name, attribute, what in reversed(differ)}
     for (name, attribute), number in sorted(Counter((n, a) for n, a, _ in differ).items()):
-        print(
-            f"    {name}: {attribute} of {number}, as {next(w for n, a, w in differ if (n, a) == (name, attribute))}"
-        )
+        print(f"    {name}: {attribute} of {number}, as {first[name, attribute]}")
 
 
 def _advice() -> None:
@@ -350,36 +312,25 @@ def _advice() -> None:
     by_counts, by_dxt = advice_kept(names, counted), advice_kept(names, with_dxt)
     of_dxt = [name for name in names if any(has_dxt(path) for path in logs_of(name))]
     alone = advice_kept(of_dxt, with_dxt)
-    rules = sorted(by_counts.recorder | by_counts.more | by_dxt.more)
-    print_table(
-        "Advice on twins by rule",
-        ("rule", "Recorder", "counters keep", "and more", "all logs with DXT read", "and more", "needs roles"),
-        [
-            (r, by_counts.recorder[r], by_counts.kept[r], by_counts.more[r], by_dxt.kept[r], by_dxt.more[r],
-             "yes" if r in NEED_ROLES else "")
-            for r in rules
-        ],
-    )  # fmt: skip
-    kept = by_counts.kept.total()
-    print_table(
-        "Advice on twins",
-        ("", "wanted", "found"),
-        [
-            ("counters keep", "55 %", f"{by_counts.share():.1%}"),
-            ("without rules that need roles", "75 %", f"{by_counts.share(NEED_ROLES):.1%}"),
-            (f"DXT keeps, of {len(of_dxt)} twins that have it", "70 %", f"{alone.share():.1%}"),
-            ("the same values of what counters keep", "97 %", f"{by_counts.alike / max(1, kept):.1%}"),
-            (
-                "of these without values that depend on removal",
-                "",
-                f"{by_counts.left_out / max(1, kept):.1%}",
-            ),
-        ],
-    )
+    rows = [
+        (rule, by_counts.recorder[rule], by_counts.kept[rule], by_counts.more[rule], by_dxt.kept[rule],
+         by_dxt.more[rule], "yes" if rule in NEED_ROLES else "")
+        for rule in sorted(by_counts.recorder | by_counts.more | by_dxt.more)
+    ]  # fmt: skip
+    head = ("rule", "Recorder", "counters keep", "and more", "all logs with DXT read", "and more", "needs roles")
+    print_table("Advice on twins by rule", head, rows)
+    kept = max(1, by_counts.kept.total())
+    print_table("Advice on twins", ("", "wanted", "found"), [
+        ("counters keep", "55 %", f"{by_counts.share():.1%}"),
+        ("without rules that need roles", "75 %", f"{by_counts.share(NEED_ROLES):.1%}"),
+        (f"DXT keeps, of {len(of_dxt)} twins that have it", "70 %", f"{alone.share():.1%}"),
+        ("the same values of what counters keep", "97 %", f"{by_counts.alike / kept:.1%}"),
+        ("of these without values that depend on removal", "", f"{by_counts.left_out / kept:.1%}"),
+    ])  # fmt: skip
 
 
 def _tuned() -> None:
-    rows = [(name, first_advice(before), first_advice(after)) for name, (before, after) in PAIRS.items()]
+    rows = [(name, first_advice(before), first_advice(after)) for name, (before, after, _) in AIIO.items()]
     print_table("First advice on runs before and after they were tuned", ("run", "before", "after"), rows)
 
 
@@ -392,14 +343,15 @@ def _labels() -> None:
         rules = {one.rule for one in found_ if one.severity != "info"}
         for label, of in OF_LABEL.items():
             found[label][f"{labels[label]} {not rules.isdisjoint(of)}"] += 1
-    rows = [
-        (label, n["True True"], n["True False"], n["False True"], n["False False"])
-        for label, n in found.items()
-    ]
+    outcomes = ("True True", "True False", "False True", "False False")
+    rows = [(label, *(numbers[one] for one in outcomes)) for label, numbers in found.items()]
     unlabelled = len(list(LABELLED.rglob("*.txt.gz"))) - len(runs)
     title = f"Labels of {len(runs)} runs ({unlabelled} others have none)"
     print_table(title, ("label", "found", "missed", "false", "rightly silent"), rows)
 
 
+PARTS = {"speeds": _speeds, "sums": _sums, "twins": _twins, "advice": _advice, "tuned": _tuned, "labels": _labels}
+
+
 if __name__ == "__main__":
-    main()
+    print_parts(PARTS)

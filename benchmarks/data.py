@@ -5,12 +5,16 @@ from __future__ import annotations
 import argparse
 import csv
 import gzip
+import inspect
+import time
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar
 
+import vani
 from vani.render.table import table
+from vani.schema.profile import Profile
 
 ROOT = Path(__file__).resolve().parents[1]
 SHARED = ROOT.parent / "shared"
@@ -37,6 +41,21 @@ def grouped(path: Path, key: Callable[[Row], Key | None], value: Callable[[Row],
     return dict(found)
 
 
+def seconds(work: Callable[[], object], times: int) -> list[float]:
+    """Processor seconds of each of several runs."""
+    found = []
+    for _ in range(times):
+        begin = time.process_time()
+        work()
+        found.append(time.process_time() - begin)
+    return found
+
+
+def aiio(job: str) -> Profile:
+    """The profile of a job in AIIO's logs."""
+    return vani.profile(next((DATA / "aiio-darshan").glob(f"*id{job}-*.darshan")))
+
+
 def print_table(title: str, head: Sequence[object], rows: Iterable[Sequence[object]], left: int = 1) -> None:
     """Print a title and aligned columns, of which the first ones are flush left."""
     cells = [tuple(map(str, row)) for row in (head, *rows)]
@@ -52,16 +71,35 @@ def no_measurements() -> bool:
     return not DATA.exists()
 
 
-def print_parts(
-    name: str, doc: str, parts: Mapping[str, Callable[[], None]], arguments: Sequence[str] | None = None
-) -> None:
+def markdown(head: Sequence[object], rows: Iterable[Sequence[object]], left: int = 1, last: int = 0) -> list[str]:
+    """Lines of a Markdown table, of which the first and the last columns are flush left."""
+    under = ["---"] * left + ["---:"] * (len(head) - left - last) + ["---"] * last
+    return [f"| {' | '.join(map(str, row))} |" for row in (head, under, *rows)]
+
+
+def run(function: Callable[..., object], arguments: Sequence[str] | None = None) -> None:
+    """Call a function with options from the command line: `sets=5` is `--sets 5`, `fast=False` is `--fast`."""
+    parser = _parser(function)
+    for name, one in inspect.signature(function).parameters.items():
+        typed = {"nargs": "*"} if one.default == () else {"type": type(one.default)}
+        kind = {"action": "store_true"} if one.default is False else {"default": one.default, **typed}
+        parser.add_argument(f"--{name.replace('_', '-')}", **kind)
+    function(**vars(parser.parse_args(arguments)))
+
+
+def print_parts(parts: Mapping[str, Callable[[], None]], arguments: Sequence[str] | None = None) -> None:
     """Print all tables of a benchmark, or those that the command line names."""
-    parser = argparse.ArgumentParser(prog=f"python -m benchmarks.{name}", description=doc)
+    parser = _parser(next(iter(parts.values())))
     parser.add_argument("parts", nargs="*", metavar="PART", help=f"some of {', '.join(parts)}; all by default")
     asked = parser.parse_args(arguments).parts
     if unknown := set(asked) - set(parts):
         parser.error(f"no part {min(unknown)!r}; there are {', '.join(parts)}")
     for number, part in enumerate(asked or parts):
-        if number:
-            print()
+        print(end="\n" if number else "", flush=True)
         parts[part]()
+
+
+def _parser(function: Callable[..., object]) -> argparse.ArgumentParser:
+    module = inspect.getmodule(function)
+    kind = argparse.RawDescriptionHelpFormatter
+    return argparse.ArgumentParser(description=module and module.__doc__, formatter_class=kind)

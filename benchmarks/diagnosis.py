@@ -22,7 +22,7 @@ from typing import Any
 import yaml
 
 import vani
-from benchmarks.data import DATA, rows_of
+from benchmarks.data import DATA, markdown, rows_of
 from vani.advisors.judge import advise_document
 from vani.errors import VaniError
 from vani.systems import load_system
@@ -32,27 +32,6 @@ DIMENSIONS = Path(__file__).with_name("diagnosis_dimensions.yaml")
 MACHINE = "generic-lustre"
 _NOT_REBUILT = "no"
 _PEERS = {"wisio": "WisIO", "ioagent": "IOAgent", "drishti": "Drishti", "ion": "ION", "iosage": "IOSage"}
-
-HEAD = """
-## Diagnosis: labelled runs
-
-`python -m benchmarks.diagnosis` compares the [diagnosis](diagnosis.md) with published labels: DIOBench (one half of
-its test split, without DLIO, whose labels do not describe its logs) and TraceBench's IO500 logs. Precision and recall
-count a dimension of a run once; overall is the micro average. Recommendations do not count. Definitions were tuned on
-the first half of the configurations and on IO500; the second half judges, with two exceptions
-([why](diagnosis.md#judged-by-labelled-runs)). Peers have published detections on the same
-runs.
-"""
-NOTES = """
-Limits:
-
-- A label names the problem that a scenario was built for (DIOBench) or that experts saw (TraceBench), not every
-  problem: precision is a lower bound.
-- DIOBench publishes totals of jobs. Its logs are rebuilt from them, with assumed stripes and times of files.
-- 12 of the 13 IO500 logs have the labels of a shared file and of uneven servers. Strides count as its random
-  accesses, decided after a look at them.
-- [Where Vani disagrees](diagnosis.md#labels-that-vani-disagrees-with) lists labels that count against Vani.
-"""
 
 
 def dimensions() -> dict[str, list[str]]:
@@ -100,22 +79,20 @@ def main() -> int:
     return 0
 
 
-def section() -> list[str]:
+def tables() -> dict[str, list[str]]:
     """The tables as lines of Markdown, for docs/accuracy.md."""
     score, sets, with_advice = _judged()
     diobench = {title.removeprefix("DIOBench, "): runs for title, runs in sets.items() if "DIOBench" in title}
     both, io500 = "DIOBench, both", "TraceBench, IO500"
     f1 = [_figures(score, with_advice[title], "vani", "overall")[3] for title in (both, io500)]
-    return [
-        HEAD,
+    return {"diagnosis": [
         *_table(score, diobench, sets[both], ["wisio", "ioagent"]),
         "",
         *_table(score, {"IO500": sets[io500]}, sets[io500], ["drishti", "ion", "iosage"]),
         f"\nOf {sum(run.healthy for run in sets[both])} healthy runs of DIOBench {_silent(sets[both])} get no problem. "
         f"With the recommendations on {MACHINE}, of severity low or more, these are "
         f"{_silent(with_advice[both])}, and F1 is {f1[0]:.2f} on DIOBench and {f1[1]:.2f} on IO500.",
-        NOTES,
-    ]
+    ]}  # fmt: skip
 
 
 def _silent(runs: list[Any]) -> int:
@@ -127,17 +104,16 @@ def _table(score: ModuleType, sets: dict[str, list[Any]], all_runs: list[Any], p
     """Precision, recall and F1 of Vani in each set, and F1 of the peers in all runs."""
     titles = [f"{title}: labels | Vani: precision, recall, **F1**" for title in sets]
     titles += [f"{_PEERS[peer]}: F1 of {sum(peer in run.found for run in all_runs)} runs" for peer in peers]
-    lines = [f"| | {' | '.join(titles)} |", "| --- |" + " --- |" * (2 * len(sets) + len(peers))]
+    rows = []
     for name in (*score.DIMENSIONS, "overall"):
-        if name != "overall" and not any(name in run.truth for run in all_runs):
-            continue
-        cells = []
-        for runs in sets.values():
-            labels, precision, recall, f1 = _figures(score, runs, "vani", name)
-            cells += [f"{labels}", f"{precision:.2f}, {recall:.2f}, **{f1:.2f}**"]
-        cells += [f"{_figures(score, all_runs, peer, name)[3]:.2f}" for peer in peers]
-        lines.append(f"| {name.replace('_', ' ')} | {' | '.join(cells)} |")
-    return lines
+        if name == "overall" or any(name in run.truth for run in all_runs):
+            cells = [name.replace("_", " ")]
+            for runs in sets.values():
+                labels, precision, recall, f1 = _figures(score, runs, "vani", name)
+                cells += [f"{labels}", f"{precision:.2f}, {recall:.2f}, **{f1:.2f}**"]
+            rows.append([*cells, *(f"{_figures(score, all_runs, peer, name)[3]:.2f}" for peer in peers)])
+    head = " | ".join(["", *titles]).split(" | ")
+    return markdown(head, rows, left=len(head))
 
 
 def _figures(score: ModuleType, runs: list[Any], tool: str, dimension: str) -> tuple[int, float, float, float]:

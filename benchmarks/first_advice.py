@@ -28,7 +28,7 @@ from typing import Any, Final
 import yaml
 
 import vani
-from benchmarks.data import SHARED
+from benchmarks.data import SHARED, markdown
 from vani.errors import VaniError
 from vani.schema.advice import Recommendation
 
@@ -37,15 +37,6 @@ EXPECTED: Final = Path(__file__).with_suffix(".yaml")
 MACHINE: Final = "generic-lustre"
 VERDICTS: Final = ("right", "half", "wrong")
 _PART_OF_PAIR: Final = re.compile(r"(-after|-again|-all|-view|-linktime)?(-recorder|-strace)?(\.\w+)*$")
-
-HEAD: Final = """
-## First advice: runs whose cure is known
-
-`python -m benchmarks.first_advice` judges the first numbered recommendation on programs whose remedy is known: from
-public threads, or measured before and after it. Half: the remedy comes later in the list, or silence was right and all
-advice has severity low. Programs are divided by a checksum of their name. Rules were changed to please the first half;
-the second half judges. The descriptions of all inputs were known to the authors, so both figures are optimistic.
-"""
 
 
 def half_of(name: str) -> int:
@@ -107,14 +98,18 @@ def results() -> dict[str, tuple[str, str]]:
     return found
 
 
-def section(found: dict[str, tuple[str, str]]) -> list[str]:
-    """The table as lines of Markdown, for docs/accuracy.md."""
-    lines = [HEAD, "| half | right | half right | wrong |", "| --- | ---: | ---: | ---: |"]
+def table(found: dict[str, tuple[str, str]]) -> list[str]:
+    """The table as lines of Markdown."""
+    rows = []
     for half, words in enumerate(("chosen on", "judged on")):
         counts = Counter(verdict for name, (verdict, _) in found.items() if half_of(name) == half)
-        number = sum(counts.values())
-        lines.append(f"| {words} | " + " | ".join(f"{counts[v]} of {number}" for v in VERDICTS) + " |")
-    return lines
+        rows.append((words, *(f"{counts[verdict]} of {counts.total()}" for verdict in VERDICTS)))
+    return markdown(("half", "right", "half right", "wrong"), rows)
+
+
+def tables() -> dict[str, list[str]]:
+    """The table of docs/accuracy.md."""
+    return {"first advice": table(results())}
 
 
 def main() -> int:
@@ -127,7 +122,7 @@ def main() -> int:
         for name, (verdict, rules) in sorted(found.items(), key=lambda row: VERDICTS.index(row[1][0])):
             if half_of(name) == half:
                 print(half, f"{verdict:5}", f"{name:34}", rules)
-    print("\n".join(section(found)))
+    print("\n".join(table(found)))
     return 0
 
 

@@ -267,9 +267,7 @@ def main() -> None:
             names = WAYS if held_out == "the pattern itself" else dependent
             regret = partial(held_out_regret, alike=alike, allowed=allowed)
             _print_regret(f"{name}, held out: {held_out}", regret, names)
-        _print_regret(
-            f"{FEW} curves, {name}", partial(few_curves_regret, allowed=allowed, seeds=range(10)), of_curves
-        )
+        _print_regret(f"{FEW} curves, {name}", partial(few_curves_regret, allowed=allowed, seeds=range(10)), of_curves)
         table = regret_by_offset(allowed)
         distances = sorted({far for _, _, far in table})
         rows = []

@@ -3,7 +3,7 @@
 - Stripe counts: a run's log and two counts of its machine's curve are known, and its other measured counts are judged.
 - AIIO's pairs of runs before and after a change (Cori, Darshan logs).
 
-`section` has the tables of docs/accuracy.md: stripe counts and gains on machines that were not used for choosing.
+`tables` has those of docs/accuracy.md: stripe counts and gains on machines that were not used for choosing.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Final
 
 import vani
-from benchmarks.data import DATA, no_measurements, print_table
+from benchmarks.data import DATA, aiio, markdown, no_measurements, print_table
 from benchmarks.stripes import Kind, MeasuredRun, advice, runs, scores_of
 from vani.models import stripe_count
 from vani.models.calibration import SPREAD
@@ -101,48 +101,44 @@ def by_machine(points: Sequence[Change]) -> dict[str, list[Change]]:
     return {name: [point for point in points if point.run.machine == name] for name in machines}
 
 
-HEAD: Final = ("", "changes", "numbers", "inside", "high / low", "gain promised, got slower")
+HEAD: Final = (
+    "machine", "changes", "with a number", "in the range", "widest range, high / low", "low end above 1.05, but slower",
+)  # fmt: skip
 
 
-def figures(points: Sequence[Change]) -> tuple[int, int, float, float, int]:
+def row(name: str, points: Sequence[Change]) -> tuple[object, ...]:
     """Number of changes, of numbers, share inside their range, widest range, and slower runs with a low end above 1."""
     given = [(point, point.low, point.high) for point in points if point.low is not None and point.high is not None]
     inside = statistics.fmean(point.is_inside for point, _, _ in given) if given else math.nan
     widest = max((high / low for _, low, high in given), default=math.nan)
     slower = sum(point.measured < 1 and low > PROMISED for point, low, _ in given)
-    return len(points), len(given), inside, widest, slower
+    return name, len(points), len(given), f"{inside:.0%}", f"{widest:.1f}", slower
 
 
-def _row(name: str, points: Sequence[Change]) -> tuple[str, ...]:
-    changes, given, inside, widest, slower = figures(points)
-    return name, f"{changes:,}", f"{given:,}", f"{inside:.0%}", f"{widest:.1f}", f"{slower:,}"
+def gains_of_counts() -> list[str]:
+    """Other counts of a run from two counts of its machine's curve, as lines of Markdown."""
+    return markdown(HEAD, [row(*one) for one in (by_machine(of_curves()) | {"all": of_curves()}).items()])
 
 
-def print_gains(data: Path = DATA) -> None:
+def print_gains() -> None:
     """All tables."""
     if no_measurements():
         return
-    machines = {**by_machine(of_curves(data)), "all machines": of_curves(data)}
-    title = "Other counts of a run from two counts of its machine's curve"
-    print_table(title, HEAD, [_row(*one) for one in machines.items()])
+    print("\n".join(["Other counts of a run from two counts of its machine's curve", "", *gains_of_counts()]))
     curves = {"two counts of a curve": True, "no curve": False}
-    print_table(
-        "Recommendations (LUS002) for counts that are not on the curve",
-        HEAD, [_row(name, of_advice(data, curves=known)) for name, known in curves.items()],
-    )  # fmt: skip
-    _print_aiio(data / "aiio-darshan")
+    rows = [row(name, of_advice(curves=known)) for name, known in curves.items()]
+    print_table("Recommendations (LUS002) for counts that are not on the curve", HEAD, rows)
+    _print_aiio()
 
 
 def is_inside(measured: float, expected: Expected) -> bool:
     return (expected.low or 0.0) <= measured <= (expected.high or math.inf)
 
 
-def _print_aiio(folder: Path) -> None:
-    print(
-        "\nAIIO, pairs of runs: I/O time of the slowest process, and the gain of the rule that advises the change"
-    )
+def _print_aiio() -> None:
+    print("\nAIIO, pairs of runs: I/O time of the slowest process, and the gain of the rule that advises the change")
     for name, (first, second, rule) in AIIO.items():
-        profiles = [vani.profile(next(folder.glob(f"*id{job}-*.darshan"))) for job in (first, second)]
+        profiles = [aiio(first), aiio(second)]
         before, after = (_slowest_s(p) for p in profiles)
         answer = vani.advise(profiles[0], system="generic-lustre", select=[rule])
         words = [_words(entry.expected) for entry in answer.recommendations]
@@ -163,66 +159,35 @@ def _words(expected: object) -> str:
         return f"x{expected.speedup:.3g} (x{expected.low:.3g} to x{expected.high:.3g})"
     return "null" if expected is None else f"faster: {expected.why_no_number}"  # type: ignore[attr-defined]
 
-_COUNTS_HEAD: Final = """
-## Stripes: machines left out
-
-Published measurements of one file by its stripe count (`python -m benchmarks.stripes --leave-one-machine-out`): mean
-share of the best bandwidth. *Left out*: targets per node and the least count are those that do best on the other
-machines. *In use*: the constants of `vani/models/stripe_count.py`, which are smaller, because fewer targets leave more
-to other users. Next to them the best fixed rule (keep, 4, 8, 16, all, one or two per node).
-
-| | {machines} | mean | worst run | runs below half of the best | best fixed rule |
-| --- |{lines} ---: | ---: | ---: | --- |
-"""
-
 _WAYS: Final = (("left out", True, True), ("in use", True, False), ("in use, nodes unknown", False, False))
 
-_GAINS_HEAD: Final = """
-Gains of another count (`python -m benchmarks.gains`): a run's log and two counts of its machine's curve are known, and
-its other measured counts are judged. Without a curve of the machine there is no number.
 
-| machine | changes | with a number | in the range | widest range, high / low | low end above 1.05, but slower |
-| --- | ---: | ---: | ---: | ---: | ---: |
-"""
-
-
-def section() -> list[str]:
-    """Both tables; empty if the measurements are not available."""
+def tables() -> dict[str, list[str]]:
+    """Both tables as lines of Markdown; empty if the measurements are not available."""
     if not DATA.exists():
-        return []
-    machines = sorted({run.machine for run in runs() if run.kind in ("collective", "independent")})
-    head = _COUNTS_HEAD.format(machines=" | ".join(machines), lines=" ---: |" * len(machines))
+        return {}
     kinds: tuple[Kind, ...] = ("collective", "independent")
-    lines = [head.rstrip("\n")]
-    for kind in kinds:
-        for words, knows_nodes, left_out in _WAYS:
-            lines.append(_counts(kind, machines, words, scores_of(kind, knows_nodes=knows_nodes, left_out=left_out)))
-    lines.append(_GAINS_HEAD.rstrip("\n"))
-    points = of_curves()
-    for name, own in (*by_machine(points).items(), ("all", points)):
-        changes, given, inside, widest, slower = figures(own)
-        lines.append(f"| {name} | {changes} | {given} | {inside:.0%} | {widest:.1f} | {slower} |")
-    _, given, inside, *_ = figures(of_advice(curves=True))
-    lines += [
-        "",
-        f"Recommendations for counts that are not on the curve: {given} numbers, {inside:.0%} "
-        "in their range.",
+    machines = sorted({run.machine for run in runs() if run.kind in kinds})
+    rows = [
+        _counts(f"{kind}, {words}", machines, scores_of(kind, knows_nodes=knows_nodes, left_out=left_out))
+        for kind, (words, knows_nodes, left_out) in itertools.product(kinds, _WAYS)
     ]
-    return lines
+    head = ("", *machines, "mean", "worst run", "runs below half of the best", "best fixed rule")
+    _, _, given, inside, *_ = row("", of_advice(curves=True))
+    on_advice = f"Recommendations for counts that are not on the curve: {given} numbers, {inside} in their range."
+    return {"stripes": markdown(head, rows, last=1), "stripe gains": [*gains_of_counts(), "", on_advice]}
 
 
-def _counts(kind: Kind, machines: list[str], words: str, scores: dict[str, dict[str, list[float]]]) -> str:
-    fixed = {name for by_rule in scores.values() for name in by_rule} - {"advised"}
-    means = {name: statistics.fmean(statistics.fmean(one[name]) for one in scores.values()) for name in fixed}
-    best = max(means, key=lambda name: means[name])
+def _counts(name: str, machines: Sequence[str], scores: dict[str, dict[str, list[float]]]) -> tuple[str, ...]:
+    fixed = {rule for by_rule in scores.values() for rule in by_rule} - {"advised"}
+    means = {rule: statistics.fmean(statistics.fmean(one[rule]) for one in scores.values()) for rule in fixed}
+    best = max(means, key=lambda rule: means[rule])
     ours = {machine: by_rule["advised"] for machine, by_rule in scores.items()}
     pooled = [share for some in ours.values() for share in some]
-    cells = [f"{statistics.fmean(ours[name]):.0%}" if name in ours else "" for name in machines]
-    return (
-        f"| {kind}, {words} | {' | '.join(cells)} | {statistics.fmean(map(statistics.fmean, ours.values())):.0%} "
-        f"| {min(pooled):.0%} | {statistics.fmean(share < 0.5 for share in pooled):.1%} of {len(pooled)} "
-        f"| {best}: {means[best]:.0%} |"
-    )
+    cells = (f"{statistics.fmean(ours[machine]):.0%}" if machine in ours else "" for machine in machines)
+    mean, below = statistics.fmean(map(statistics.fmean, ours.values())), statistics.fmean(one < 0.5 for one in pooled)
+    of_all = (f"{mean:.0%}", f"{min(pooled):.0%}", f"{below:.1%} of {len(pooled)}")
+    return name, *cells, *of_all, f"{best}: {means[best]:.0%}"
 
 
 if __name__ == "__main__":

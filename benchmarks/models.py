@@ -17,12 +17,10 @@ fitted to all machines except one, and judged on that one.
 
 from __future__ import annotations
 
-import argparse
 import itertools
 import math
 import re
 import statistics
-import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -31,8 +29,8 @@ from typing import Any, Final, TypeVar
 
 import numpy as np
 
-from benchmarks import forwarding
-from benchmarks.data import DATA, Row, grouped, no_measurements, print_table, rows_of
+from benchmarks import forwarding as io_nodes
+from benchmarks.data import DATA, Row, grouped, no_measurements, print_table, rows_of, run
 from vani.models import contention
 from vani.models.calibration import ANCHOR, SPREAD
 from vani.models.contention import Burst, Path, advised_count, path_of, predict
@@ -69,52 +67,42 @@ class Measured:
     def burst(self) -> Burst:
         # IOR's segment is one block per process, far larger than a 1 MiB stripe, so no two nodes share a
         # stripe.
-        return Burst(
-            bytes=self.gib * GiB, nodes=self.nodes, processes=self.processes, stripe_count=self.count
-        )
+        return Burst(bytes=self.gib * GiB, nodes=self.nodes, processes=self.processes, stripe_count=self.count)
 
 
 # Files of 8, 16 and 32 GiB; smaller ones fit into memory.
 _GIB = (8, 16, 32)
-OST = [
-    Measured(8, 128, gib, count, rate)
-    for gib, rates in (
-        (8, (685, 1128, 1632, 2324, 2993, 2956)),
-        (16, (783, 1233, 1818, 2461, 2655, 3517)),
-        (32, (648, 1144, 1942, 2668, 3010, 3584)),
-    )
-    for count, rate in zip((1, 2, 4, 8, 16, 32), rates, strict=True)
-]
-PROCESS = [
-    Measured(1, processes, gib, 1, rate)
-    for processes, rates in (
-        (1, (318, 300, 310)),
-        (2, (402, 348, 334)),
-        (4, (423, 396, 370)),
-        (8, (412, 355, 340)),
-        (16, (439, 413, 365)),
-        (32, (399, 384, 375)),
-    )
-    for gib, rate in zip(_GIB, rates, strict=True)
-]
-COMPUTE_NODE = [
-    Measured(nodes, 32 * nodes, gib, 1, rate)
-    for nodes, rates in (
-        (1, (435, 373, 374)),
-        (2, (529, 481, 484)),
-        (4, (757, 598, 545)),
-        (8, (778, 688, 639)),
-        (16, (597, 660, 676)),
-    )
-    for gib, rate in zip(_GIB, rates, strict=True)
-]
+_BY_COUNT = {
+    1: (685, 783, 648), 2: (1128, 1233, 1144), 4: (1632, 1818, 1942), 8: (2324, 2461, 2668), 16: (2993, 2655, 3010),
+    32: (2956, 3517, 3584),
+}  # fmt: skip
+_BY_PROCESSES = {
+    1: (318, 300, 310), 2: (402, 348, 334), 4: (423, 396, 370), 8: (412, 355, 340), 16: (439, 413, 365),
+    32: (399, 384, 375),
+}  # fmt: skip
+_BY_NODES = {
+    1: (435, 373, 374), 2: (529, 481, 484), 4: (757, 598, 545), 8: (778, 688, 639), 16: (597, 660, 676),
+}  # fmt: skip
+
+
+def _sweep(table: Mapping[int, Sequence[float]], of: Callable[[int], dict[str, int]]) -> list[Measured]:
+    one = {"nodes": 1, "count": 1}
+    return [
+        Measured(gib=gib, mib_s=rate, **(one | of(number)))  # type: ignore[arg-type]
+        for number, rates in table.items()
+        for gib, rate in zip(_GIB, rates, strict=True)
+    ]
+
+
+OST = _sweep(_BY_COUNT, lambda count: {"nodes": 8, "processes": 128, "count": count})
+PROCESS = _sweep(_BY_PROCESSES, lambda processes: {"processes": processes})
+COMPUTE_NODE = _sweep(_BY_NODES, lambda nodes: {"nodes": nodes, "processes": 32 * nodes})
 
 
 def titan_burst(file_mb: int, nodes: int) -> Burst:
     """A row of table 6: one file with the default of four stripes per node."""
-    return Burst(
-        bytes=file_mb * 1e6 * nodes, nodes=nodes, processes=nodes, files=nodes, stripe_count=4, opens=nodes
-    )
+    moved = file_mb * 1e6 * nodes
+    return Burst(bytes=moved, nodes=nodes, processes=nodes, files=nodes, stripe_count=4, opens=nodes)
 
 
 def path_of_system(name: str) -> Path:
@@ -123,11 +111,6 @@ def path_of_system(name: str) -> Path:
     path = path_of(system, system.file_systems[0])
     assert isinstance(path, Path)
     return path
-
-
-def titan_path() -> Path:
-    """Titan according to its description."""
-    return path_of_system("titan")
 
 
 def tianhe_path(*, whole: bool = True) -> Path:
@@ -164,9 +147,7 @@ def errors(points: Sequence[Point], path: Path) -> list[float]:
 
 def left_out(points: Sequence[Point], path: Path, names: Sequence[str]) -> list[float]:
     """Error of each point when the rates are fitted to all others."""
-    return [
-        errors([one], fit([*points[:i], *points[i + 1 :]], path, names))[0] for i, one in enumerate(points)
-    ]
+    return [errors([one], fit([*points[:i], *points[i + 1 :]], path, names))[0] for i, one in enumerate(points)]
 
 
 def mean_abs(values: Iterable[float]) -> float:
@@ -251,13 +232,9 @@ class Submission:
         per_node = max(1, self.processes // self.nodes)
         # Records of 47,008 bytes, with those of a node's neighbouring ranks next to each other.
         return Burst(
-            bytes=moved,
-            nodes=self.nodes,
-            processes=self.processes,
-            stripe_count=self.path.targets or 1,
-            piece=47008 * per_node,
-            stripe_size=max(MiB, 47008 * per_node + 1),
-        )
+            bytes=moved, nodes=self.nodes, processes=self.processes, stripe_count=self.path.targets or 1,
+            piece=47008 * per_node, stripe_size=max(MiB, 47008 * per_node + 1),
+        )  # fmt: skip
 
     def predicted(self, phase: str) -> float:
         burst = self.burst(phase)
@@ -279,28 +256,21 @@ def _submission(row: dict[str, str]) -> Submission | None:
     if not nodes or not processes or not servers or not devices:
         return None
     if devices >= 4 * servers and devices % servers == 0:
-        devices //= (
-            servers  # The form does not state whether it counts one server or all; few have more than a shelf.
-        )
+        # The form does not state whether it counts one server or all; few have more than a shelf.
+        devices //= servers
     kind, network = row["information_ds_storage_type"].lower(), row["information_ds_network"].lower()
     rate, port = _named_in(kind, DEVICES, HDD), _named_in(network.replace(" ", ""), PORTS, ETHERNET)
     # Ten disks form one target with the rate of eight (RAID 6).
     per_server = max(1, devices // 10) if rate == HDD else devices
     target = rate * 8 if rate == HDD else rate
-    gb_s = {
-        phase: float(row[phase])
-        for phase in ("ior_easy_write", "ior_hard_write")
-        if row[phase] not in {"", "0"}
-    }
+    phases = ("ior_easy_write", "ior_hard_write")
+    gb_s = {phase: float(row[phase]) for phase in phases if row[phase] not in {"", "0"}}
     name = _named_in(row["information_filesystem_type"].lower(), _KINDS, "other")
     path = Path(
-        target=target,
-        targets=per_server * servers,
-        server=port if port < target * per_server else None,
-        servers=servers,
-        client=min(contention.CLIENT_RATE, port),
+        target=target, targets=per_server * servers, server=port if port < target * per_server else None,
+        servers=servers, client=min(contention.CLIENT_RATE, port),
         lock_s=contention.LOCK_S if name in LOCKING else 0.0,
-    )
+    )  # fmt: skip
     return Submission(int(float(row["id"])), name, nodes, processes, path, gb_s)
 
 
@@ -334,7 +304,7 @@ def fit_lock(submissions: Iterable[Submission]) -> float:
 
 
 def _print_tarazu() -> None:
-    path = titan_path()
+    path = path_of_system("titan")
     fitted = fit(TABLE_6_POINTS, path, TITAN_FITTED)
     own, out = errors(TABLE_6_POINTS, path), left_out(TABLE_6_POINTS, path, TITAN_FITTED)
     rows = [
@@ -401,21 +371,17 @@ def _print_io500() -> None:
     print(f"  LOCK_S fitted to ior-hard on Lustre, even ids: {lock_s}")
 
 
-def main(arguments: Sequence[str] = ()) -> None:
+def main(*, coverage: bool = False, forwarding: bool = False) -> None:
     """Print everything, or the requested part."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.models", description=__doc__)
-    parser.add_argument("--coverage", action="store_true", help="of the ranges of expected gains")
-    parser.add_argument("--forwarding", action="store_true", help="what a choice of I/O nodes loses")
-    asked = parser.parse_args(arguments)
-    if asked.coverage:
+    if coverage:
         print_coverage()
-        return
-    if asked.forwarding:
-        forwarding.main()
-        return
-    _print_tarazu()
-    _print_oprael()
-    _print_io500()
+    elif forwarding:
+        io_nodes.main()
+    else:
+        _print_tarazu()
+        _print_oprael()
+        _print_io500()
+
 
 NOMINAL: Final = 0.9
 """Share of points that a range should contain."""
@@ -521,4 +487,4 @@ def _steps(rates: Sequence[float]) -> Iterator[float]:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    run(main)

@@ -123,13 +123,11 @@ def peers(
         done = _runs_on(one, folder, programs, limit_s, rounds)
         for tool, took in done.items():
             start = starts[tool].cpu_s if tool in starts and starts[tool].outcome == "done" else None
-            rows.append(
-                {
-                    "input": one.name, "calls": one.calls, "tool": tool, "outcome": took.outcome,
-                    "seconds": took.seconds, "cpu_s": took.cpu_s, "peak_bytes": took.memory_bytes, "start_s": start,
-                    "last_line": took.last_line if took.outcome != "done" else "",
-                }
-            )  # fmt: skip
+            rows.append({
+                "input": one.name, "calls": one.calls, "tool": tool, "outcome": took.outcome, "seconds": took.seconds,
+                "cpu_s": took.cpu_s, "peak_bytes": took.memory_bytes, "start_s": start,
+                "last_line": took.last_line if took.outcome != "done" else "",
+            })  # fmt: skip
         _add_ratios(rows[-len(done) :])
     return {"skipped": [name for name, program in programs.items() if program is None], "runs": rows}
 
@@ -152,9 +150,8 @@ def _generated(folder: Path, calls: int) -> list[_Input]:
     inputs = []
     for layout in get_args(GeneratedLayout) if calls else ():
         place = folder / layout
-        generate_trace(
-            place, Workload(calls=calls, ranks=8, files=8, pattern="strided", layout=layout, zlib_level=1)
-        )
+        workload = Workload(calls=calls, ranks=8, files=8, pattern="strided", layout=layout, zlib_level=1)
+        generate_trace(place, workload)
         inputs.append(_Input(f"recorder {layout}", "recorder", place, calls, layout))
     return inputs
 

@@ -9,9 +9,7 @@ next to the paper's.
 
 from __future__ import annotations
 
-import argparse
 import statistics
-import time
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,7 +18,7 @@ from functools import cache
 
 import numpy as np
 
-from benchmarks.data import DATA, ROOT, grouped, print_table
+from benchmarks.data import DATA, ROOT, grouped, print_table, run, seconds
 from vani.centre import plan_forward, plan_replay
 from vani.centre.plan.io_node_shares import Items, nearest_legal, optima, rounded
 from vani.centre.plan.schema.jobs import Jobs
@@ -156,12 +154,7 @@ def solver_seconds(jobs: int = 512, pool: int = 256, repeat: int = 9) -> float:
     random = np.random.default_rng(SEED)
     weights = np.array([0, *(1 << n for n in range(pool.bit_length()))])
     classes = [Items(weights, random.integers(1, 10**10, len(weights))) for _ in range(jobs)]
-    times = []
-    for _ in range(repeat):
-        begin = time.perf_counter()
-        optima(classes, pool).at(pool)
-        times.append(time.perf_counter() - begin)
-    return statistics.median(times)
+    return statistics.median(seconds(lambda: optima(classes, pool).at(pool), repeat))
 
 
 def print_table_4() -> None:
@@ -248,14 +241,7 @@ def print_study(
         print_figure_2(found)
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Print all tables."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.plan_forward", description=__doc__)
-    parser.add_argument("--sets", type=int, default=SETS, help="sets of 16 patterns (default: %(default)s)")
-    print_plans(parser.parse_args(arguments).sets)
-
-
-def print_plans(sets: int = SETS) -> None:
+def main(*, sets: int = SETS) -> None:
     """Print all tables, with this many sets of patterns."""
     print_table_4()
     print_figure_1()
@@ -333,4 +319,4 @@ def print_queue() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run(main)

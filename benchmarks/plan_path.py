@@ -16,10 +16,10 @@
 from __future__ import annotations
 
 import tempfile
-import time
 from collections import Counter, OrderedDict
 from collections.abc import Sequence
 from datetime import datetime
+from functools import partial
 from itertools import combinations_with_replacement, permutations, product
 from pathlib import Path
 from typing import Any
@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 from scipy.optimize import Bounds, LinearConstraint, milp
 
-from benchmarks.data import DATA, ROOT, print_parts, print_table, rows_of
+from benchmarks.data import DATA, ROOT, print_parts, print_table, rows_of, seconds
 from vani.atomic import write_text
 from vani.centre import plan_path
 from vani.centre.plan.path import path
@@ -123,9 +123,8 @@ def ran_at(moment: str) -> list[int]:
 def static_loads(nodes: Sequence[int], rates: Sequence[float]) -> np.ndarray:
     """Demand on each of 80 forwarding nodes over its peak, if compute node k uses forwarding node k // 512."""
     by_node = np.repeat(np.array(rates) / np.array(nodes), nodes)[:NODES]
-    asked = np.bincount(
-        np.arange(len(by_node)) // PER_FORWARDING, weights=by_node, minlength=NODES // PER_FORWARDING
-    )
+    forwarder = np.arange(len(by_node)) // PER_FORWARDING
+    asked = np.bincount(forwarder, weights=by_node, minlength=NODES // PER_FORWARDING)
     return asked / PEAKS["iobw"]
 
 
@@ -352,14 +351,11 @@ def read_ahead(files: int, request: int, chunk: int, buffer: int, size: int) -> 
 
 def simulated(machine_: dict, phase: dict, layouts: dict[str, object]) -> dict[str, float]:
     """Seconds of one job of 64 processes on 16 nodes, by layout of its files."""
-    scenario = Scenario.model_validate(
-        {
-            "machine": machine_,
-            "workload": [{"name": "job", "nodes": 16, "processes": 64, "phases": [phase]}],
-            "placement": {"policy": "round_robin"},
-            "variants": [{"name": name, "layout": layout} for name, layout in layouts.items()],
-        }
-    )
+    scenario = Scenario.model_validate({
+        "machine": machine_, "placement": {"policy": "round_robin"},
+        "workload": [{"name": "job", "nodes": 16, "processes": 64, "phases": [phase]}],
+        "variants": [{"name": name, "layout": layout} for name, layout in layouts.items()],
+    })  # fmt: skip
     return {one.name: one.makespan_s or 0.0 for one in simulate(scenario, Named()).outcomes}
 
 
@@ -433,14 +429,9 @@ def print_remapping(repeats: int = 5) -> None:
     with tempfile.TemporaryDirectory(prefix="vani-") as name:
         for nodes in REMAPPED:
             jobs = jobs_of([nodes], [nodes * 1e6])
-            times = []
-            for _ in range(repeats):
-                begin = time.process_time()
-                plan = planned(jobs, snapshot)
-                middle = time.process_time()
-                write_text(Path(name) / "map", path_to_map(plan))
-                times.append((middle - begin, time.process_time() - middle))
-            search, write = np.median(times, axis=0)
+            search = np.median(seconds(partial(planned, jobs, snapshot), repeats))
+            plan = planned(jobs, snapshot)
+            write = np.median(seconds(lambda plan=plan: write_text(Path(name) / "map", path_to_map(plan)), repeats))
             each = f"{write / nodes * 1e6:.2f} us"
             rows.append((f"{nodes:,}", f"{search * 1e3:.1f} ms", f"{write * 1e3:.1f} ms", each))
     print_table(
@@ -461,10 +452,5 @@ def print_figures() -> None:
 PARTS = {"path": print_paths, "joint": print_joint, "aiot": print_figures}
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Print all tables, or some parts."""
-    print_parts("plan_path", __doc__, PARTS, arguments)
-
-
 if __name__ == "__main__":
-    main()
+    print_parts(PARTS)

@@ -106,12 +106,10 @@ TABLE_5 = ("30 20 5 1 22 35 14 23", "20 19 1 9 29 2 33 18")
 """OSTs of the extents of both files, as printed."""
 
 
-_SETTINGS = PlaceSettings.model_validate(
-    {
-        "method": "balanced", "past_weight": 1.0, "ceiling": 1.0, "cpu_weight": 0.5, "memory_weight": 0.5,
-        "turn": "going-on", "window": 0.17, "seed": 0, "seeds": 5,
-    }
-)  # fmt: skip
+_SETTINGS = PlaceSettings.model_validate({
+    "method": "balanced", "past_weight": 1.0, "ceiling": 1.0, "cpu_weight": 0.5, "memory_weight": 0.5,
+    "turn": "going-on", "window": 0.17, "seed": 0, "seeds": 5,
+})  # fmt: skip
 
 
 def cost_of_lists(lists: Sequence[str], layout: str) -> float:
@@ -210,15 +208,11 @@ def print_tables() -> None:
         for one, row in zip(plan.files[0].extents, paper, strict=True):
             found = (one.number, one.start, one.end, one.stripe_size, one.stripe_count)
             equal = "as in the paper" if found == row else f"paper {row}"
-            print(
-                f"  {one.number} {one.start:,} {one.end:,} {one.stripe_size:,} ({one.set_stripe_size:,}) "
-                f"{one.stripe_count}  {' '.join(map(str, one.osts))}  {equal}"
-            )
-        print(
-            f"  OST Cost of both files on the OSTs that the paper prints, which follow from loads that it does not: "
-            f"{cost_of_lists(lists, layout):.3f}; balanced {planned(case).after.ost_cost:.3f}, algorithm 1 on idle "
-            f"servers {plan.after.ost_cost:.3f}"
-        )
+            print(f"  {one.number} {one.start:,} {one.end:,} {one.stripe_size:,} ({one.set_stripe_size:,}) "
+                  f"{one.stripe_count}  {' '.join(map(str, one.osts))}  {equal}")  # fmt: skip
+        print("  OST Cost of both files on the OSTs that the paper prints, which follow from loads that it does not: "
+              f"{cost_of_lists(lists, layout):.3f}; balanced {planned(case).after.ost_cost:.3f}, algorithm 1 on idle "
+              f"servers {plan.after.ost_cost:.3f}")  # fmt: skip
 
 
 def print_costs(seeds: int = 200) -> None:
@@ -285,10 +279,8 @@ LOGS = sorted((ROOT / "tests" / "data" / "darshan").glob("*.darshan"))
 """Logs of Darshan 3 with calls (DXT) or heat maps, which show phases."""
 STRIPES_BY_LAYOUT: dict[str, int | str] = {"N": 8, "C1": PFL_1, "C2": PFL_2}
 TABLE_7 = {
-    "genomicPrediction": (128, 110.6e9, 80.2e9),
-    "E3SM": (256, 100.8e9, 150.3e9),
-    "cosmoFlow": (64, 250.6e9, 52.4e9),
-}
+    "genomicPrediction": (128, 110.6e9, 80.2e9), "E3SM": (256, 100.8e9, 150.3e9), "cosmoFlow": (64, 250.6e9, 52.4e9),
+}  # fmt: skip
 """Compute nodes, bytes read and bytes written of each job."""
 SCALES = (160, 800, 3600)
 FIGURE_23 = 3.34 / 2.1
@@ -320,6 +312,9 @@ def print_utilisation() -> None:
     print_table(title, ("", "LSA going-on", "LSA random-start", "balanced"), rows)
 
 
+_WAYS = tuple(f"{name} {way}" for name in STRIPES_BY_LAYOUT for way in ("read", "write"))
+
+
 def print_bandwidth() -> None:
     """Figure 22: bandwidth with balanced targets over that with LSA, for two programs and three layouts."""
     testbed, seeds = load_system("tarazu-testbed"), range(1, 11)
@@ -333,9 +328,8 @@ def print_bandwidth() -> None:
                     found = compared(testbed, [job], pieces=pieces, policy="random_start", seeds=seeds)
                     cells += [_ratios(some) for some in (found.read, found.write)]
                 rows.append((pieces, program, sharing, *cells))
-    head = (f"{name} {way}" for name in STRIPES_BY_LAYOUT for way in ("read", "write"))
     title = f"Figure 22: balanced over LSA, median (range over {len(seeds)} seeds)"
-    print_table(f"{title}; paper: reads up to 1.43, writes down to 0.90", ("pieces", "", "", *head), rows, left=3)
+    print_table(f"{title}; paper: reads up to 1.43, writes down to 0.90", ("pieces", "", "", *_WAYS), rows, left=3)
 
 
 def _ratios(some: np.ndarray) -> str:
@@ -369,9 +363,8 @@ def print_scales(scales: Sequence[int] = SCALES) -> None:
                 )  # fmt: skip
                 cells += [f"{np.median(some):.2f}" for some in (found.read, found.write)]
             rows.append((title, f"{count:,}", *cells))
-    head = (f"{name} {way}" for name in STRIPES_BY_LAYOUT for way in ("read", "write"))
     title = f"Figure 23: the jobs of table 7 at once; balanced over LSA (median of {len(seeds)} seeds)"
-    print_table(title, ("", "OSTs", *head), rows)
+    print_table(title, ("", "OSTs", *_WAYS), rows)
     print(f"  the point that is printed: 3,600 OSTs, C1, read {FIGURE_23:.2f}; when each call took place, the files "
           f"and all rates are ours; clients: 3.34 GB/s over {clients}")  # fmt: skip
 
@@ -479,10 +472,5 @@ def print_library() -> None:
 PARTS = {"place": print_placements, "tarazu": print_figures, "library": print_library}
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Print all tables, or some parts."""
-    print_parts("plan_place", __doc__, PARTS, arguments)
-
-
 if __name__ == "__main__":
-    main()
+    print_parts(PARTS)

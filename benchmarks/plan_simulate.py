@@ -5,24 +5,13 @@
 
 from __future__ import annotations
 
-import argparse
 import time
-from collections.abc import Sequence
 
 import numpy as np
 
-from benchmarks.data import print_table
+from benchmarks.data import print_table, run
 from tests.plan.linear_programs import largest_difference, random_usage
-from tests.plan.published import (
-    PIECES,
-    STAGES,
-    Point,
-    mean_error,
-    oprael,
-    published,
-    read_ratios,
-    table_6,
-)
+from tests.plan.published import PIECES, STAGES, Point, mean_error, oprael, published, read_ratios, table_6
 from vani.centre.plan.schema.scenario import Scenario, Variant
 from vani.centre.plan.simulate.events import SimulatedRun
 from vani.centre.plan.simulate.simulate import TOLERANCE, Named, play
@@ -158,12 +147,10 @@ def print_tolerance(*, fast: bool) -> None:
         )
     if not fast:
         found, seconds = simulated(crowd(10_000), None)
-        print(
-            f"  10,000 flows, tolerance {TOLERANCE:.1%}: {found.events:,} events, {seconds:.1f} s (at most 60)"
-        )
+        print(f"  10,000 flows, tolerance {TOLERANCE:.1%}: {found.events:,} events, {seconds:.1f} s (at most 60)")
 
 
-def print_simulations(*, fast: bool = False) -> None:
+def main(*, fast: bool = False) -> None:
     """Print all tables."""
     print_rates()
     most = 1024 if fast else 4096
@@ -181,12 +168,5 @@ def print_simulations(*, fast: bool = False) -> None:
     print_tolerance(fast=fast)
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Print all tables, or those that take seconds."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.plan_simulate", description=__doc__)
-    parser.add_argument("--fast", action="store_true", help="leave out what takes minutes")
-    print_simulations(fast=parser.parse_args(arguments).fast)
-
-
 if __name__ == "__main__":
-    main()
+    run(main)

@@ -83,12 +83,9 @@ class CommandRun:
 
 
 def run(
-    command: Sequence[str | Path],
-    *,
-    limit_s: float = 3600.0,
-    environment: Mapping[str, str] | None = None,
+    command: Sequence[str | Path], *, limit_s: float = 3600.0, environment: Mapping[str, str] | None = None,
     folder: Path | None = None,
-) -> CommandRun:
+) -> CommandRun:  # fmt: skip
     """Run a command to its end or to the time limit.
 
     Parameters
@@ -104,10 +101,8 @@ def run(
         task = json.dumps([str(printed), [os.fspath(word) for word in command]])
         launcher = subprocess.Popen(
             [sys.executable, "-I", "-S", "-c", _LAUNCH, task, str(writer)],
-            env={**os.environ, **(environment or {})},
-            cwd=folder,
-            pass_fds=[writer],
-        )
+            env={**os.environ, **(environment or {})}, cwd=folder, pass_fds=[writer],
+        )  # fmt: skip
         os.close(writer)
         with os.fdopen(reader) as report:
             pid_text, began_text = report.readline().split()
@@ -134,15 +129,9 @@ def run(
         number = os.WTERMSIG(int(status))
         last = f"{signal.strsignal(number)} (signal {number})" + (f"; {last}" if last else "")
     return CommandRun(
-        outcome="done" if int(status) == 0 and not late else failed,
-        seconds=float(seconds),
-        cpu_s=float(cpu),
-        peak_bytes=int(peak) * _PEAK_UNIT,
-        tree_peak_bytes=max((held for _, held in samples), default=None),
-        began=began,
-        last_line=last,
-        samples=samples,
-    )
+        "done" if int(status) == 0 and not late else failed, float(seconds), float(cpu), int(peak) * _PEAK_UNIT,
+        tree_peak_bytes=max((held for _, held in samples), default=None), began=began, last_line=last, samples=samples,
+    )  # fmt: skip
 
 
 def succeed(command: Sequence[str | Path], **options: object) -> CommandRun:

@@ -15,11 +15,9 @@ the least count are those that do best on the other machines.
 
 from __future__ import annotations
 
-import argparse
 import functools
 import math
 import statistics
-import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -27,7 +25,7 @@ from typing import Any, Final, Literal
 
 import numpy as np
 
-from benchmarks.data import DATA, Row, grouped, no_measurements
+from benchmarks.data import DATA, Row, grouped, no_measurements, run
 from tests.advisors.builders import file, profile, shared, system
 from vani.advisors.judge import judge
 from vani.schema.advice import ProfileRef, Recommendation, SystemRef
@@ -265,13 +263,13 @@ def scores_of(kind: Kind, *, knows_nodes: bool = True, left_out: bool = False) -
     return found
 
 
-def print_counts(*, knows_nodes: bool = True, left_out: bool = False) -> None:
+def main(*, leave_one_machine_out: bool = False, nodes_unknown: bool = False) -> None:
     """Print a table for each kind of access, with a row for each machine."""
     if no_measurements():
         return
     print("Mean share of the best bandwidth / the worst run / share of runs below half of the best, in %")
     for kind in KINDS:
-        scores = scores_of(kind, knows_nodes=knows_nodes, left_out=left_out)
+        scores = scores_of(kind, knows_nodes=not nodes_unknown, left_out=leave_one_machine_out)
         names = next(iter(scores.values())).keys()
         print(f"\n{kind:<17} runs" + "".join(f"{name:>15}" for name in names))
         for machine, by_rule in scores.items():
@@ -287,16 +285,5 @@ def _cell(values: Sequence[float]) -> str:
     return f"{100 * statistics.fmean(values):>7.0f}/{100 * min(values):3.0f}/{100 * below:3.0f}"
 
 
-def main(arguments: Sequence[str] = ()) -> None:
-    """Print the tables."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.stripes", description=__doc__)
-    parser.add_argument(
-        "--leave-one-machine-out", action="store_true", help="choose the fixed rule's numbers on the other machines"
-    )
-    parser.add_argument("--nodes-unknown", action="store_true", help="leave the number of nodes out of the profiles")
-    asked = parser.parse_args(arguments)
-    print_counts(knows_nodes=not asked.nodes_unknown, left_out=asked.leave_one_machine_out)
-
-
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    run(main)

@@ -21,7 +21,6 @@ is not Lustre, and its figures say nothing about Lustre.
 
 from __future__ import annotations
 
-import argparse
 import random
 import shlex
 import statistics
@@ -35,6 +34,7 @@ import numpy as np
 from scipy.stats import binomtest
 
 import vani
+from benchmarks.data import markdown, run
 from vani.cli.advise import advise
 from vani.cli.tune_trials import TRIAL, Program, candidates_of
 from vani.schema.profile import Profile
@@ -134,14 +134,8 @@ class Bench:
         assert result is not None
         first = {item.rule: number for number, item in reversed([*enumerate(tuned.candidates)]) if item.name != TRIAL}
         kept = result.candidates if result.verdict == "proven" else []
-        case = Case(
-            self.machine,
-            kind,
-            result.verdict,
-            len(tuned.runs),
-            _setting(tuned, kept),
-            _setting(tuned, sorted(first.values())),
-        )
+        chosen = _setting(tuned, kept), _setting(tuned, sorted(first.values()))
+        case = Case(self.machine, kind, result.verdict, len(tuned.runs), *chosen)
         alone = [_setting(tuned, [number]) for number in range(len(tuned.candidates))]
         grid = [*dict.fromkeys([*_grid(self.machine, kind), *alone, case.tuned, case.advised])]
         case.swept = {setting: [self.seconds(kind, setting) for _ in range(SWEEPS)] for setting in grid}
@@ -160,9 +154,8 @@ class Bench:
 
     def seconds(self, kind: str, setting: Setting) -> float:
         words = shlex.split(setting.layout or "")
-        return modelled_programs.seconds(
-            self.machine, kind, words, dict(setting.hints), seed=self.random.randrange(1 << 30)
-        )
+        hints, seed = dict(setting.hints), self.random.randrange(1 << 30)
+        return modelled_programs.seconds(self.machine, kind, words, hints, seed=seed)
 
     def _random_share(self, case: Case) -> float:
         """Median share of the best, in the second sweep, for the first sweep's choice of unchanged and four more."""
@@ -187,10 +180,9 @@ def _session(data: str, runs: int, candidates: Sequence[Candidate], **more: Any)
 def _carried_out(tuned: Tuned, seconds: Callable[[Sequence[int]], float]) -> Tuned:
     """A session in which runs with these candidates take `seconds`, with its result."""
     while (chosen := next_candidates(tuned)) is not None:
-        run = TunedRun(
-            number=len(tuned.runs) + 1, candidates=chosen, folder=tuned.data, outcome="ended", seconds=seconds(chosen)
-        )
-        tuned = tuned.model_copy(update={"runs": [*tuned.runs, run]})
+        took = {"outcome": "ended", "seconds": seconds(chosen)}
+        run = {"number": len(tuned.runs) + 1, "candidates": chosen, "folder": tuned.data} | took
+        tuned = tuned.model_copy(update={"runs": [*tuned.runs, TunedRun.model_validate(run)]})
     return tuned.model_copy(update={"result": result_of(tuned)})
 
 
@@ -236,18 +228,17 @@ def _setting(tuned: Tuned, candidates: Sequence[int]) -> Setting:
 
 
 def _table(cases: Sequence[Case]) -> str:
-    lines = [
-        "| machine | program | as it is | best of the sweep | advice alone | random | `vani tune` | runs | verdict |",
-        "| --- | --- | ---: | --- | ---: | ---: | ---: | ---: | --- |",
-    ]
+    rows = []
     for case in cases:
         cells = [f"{100 * share:.0f} %" for share in [*case.shares.values()][1:]]
         verdict = case.verdict.replace("_", " ") if case.runs > 1 else "nothing tried"
         if case.tuned != AS_IT_IS:
             verdict += f": {case.tuned}"
         times = [f"{case.seconds(AS_IT_IS):.2f} s", f"{case.seconds(case.best):.2f} s, {case.best}"]
-        lines.append(f"| {' | '.join([case.machine, case.kind, *times, *cells, str(case.runs), verdict])} |")
-    return "\n".join(lines)
+        rows.append((case.machine, case.kind, *times, *cells, case.runs, verdict))
+    ways = ("as it is", "best of the sweep", "advice alone", "random", "`vani tune`")
+    head = ("machine", "program", *ways, "runs", "verdict")
+    return "\n".join(markdown(head, rows, left=len(head)))
 
 
 def _reached(cases: Sequence[Case]) -> str:
@@ -274,37 +265,22 @@ def _summary(cases: Sequence[Case]) -> str:
     return "\n".join(lines)
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Print the table and the summary."""
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.tune",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument(
-        "--machine", action="append", help=f"of {', '.join(MACHINES)}, or `drawn N` for one with figures drawn by N"
-    )
-    parser.add_argument("--kind", choices=stand_in.KINDS, action="append")
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument(
-        "--noise", type=int, metavar="SESSIONS", help="only count false winners, in so many sessions of 5 and of 9 runs"
-    )
-    options = parser.parse_args(arguments)
-    if options.noise:
-        print("\n".join(_false_positives(runs, options.noise, options.seed) for runs in (RUNS, 9)))
-        return 0
+def main(*, machine: Sequence[str] = (), kind: Sequence[str] = (), seed: int = 0, noise: int = 0) -> None:
+    """Print the table and the summary; or only false winners, in so many sessions of 5 and of 9 runs."""
+    if noise:
+        print("\n".join(_false_positives(runs, noise, seed) for runs in (RUNS, 9)))
+        return
     cases = [
-        Bench(machine, options.seed).case(kind)
-        for machine in options.machine or [*MACHINES, DRAWN]
-        for kind in options.kind or stand_in.KINDS
+        Bench(name, seed).case(program)
+        for name in machine or [*MACHINES, DRAWN]
+        for program in kind or stand_in.KINDS
     ]
     print(_table(cases))
     for name in dict.fromkeys(case.machine for case in cases):
         print(f"{name}: {_reached([case for case in cases if case.machine == name])}")
     print(_summary(cases))
-    print(_false_positives(RUNS, SESSIONS, options.seed))
-    return 0
+    print(_false_positives(RUNS, SESSIONS, seed))
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run(main)

@@ -8,14 +8,13 @@ print next to the bundled ones, the time of their search, and cases in which no 
 
 from __future__ import annotations
 
-import argparse
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
-from benchmarks.data import DATA, Row, grouped, print_table, rows_of
+from benchmarks.data import DATA, Row, grouped, print_table, rows_of, run
 from tests.history.write_time_machines import CETUS, LARGE, LAWS, SMALL, TITAN, Machine, drawn, generated
 from vani.centre.history.daily import LAST, usual_range
 from vani.centre.write_time.choice import choose, judge
@@ -87,14 +86,9 @@ def stage_parameters() -> Iterator[tuple[str, dict[str, float]]]:
             fitted = METHODS[method].fit(columns, samples.numbers["nodes"], {})["coefficients"]
             parts = np.stack([columns.numbers[name] * cost for name, cost in machine.stages.items()])
             slowest = np.bincount(parts.argmax(axis=0), minlength=len(parts)) / parts.shape[1]
-            yield (
-                f"{machine.name}, {law}",
-                {
-                    name: fitted.get(name, 0.0) / (cost * noise)
-                    for (name, cost), share in zip(machine.stages.items(), slowest, strict=True)
-                    if share >= _BINDS
-                },
-            )
+            binding = zip(machine.stages.items(), slowest, strict=True)
+            ratios = {n: fitted.get(n, 0.0) / (cost * noise) for (n, cost), share in binding if share >= _BINDS}
+            yield f"{machine.name}, {law}", ratios
 
 
 def search_seconds() -> tuple[int, float]:
@@ -224,12 +218,11 @@ def transferred(machines: dict[str, Samples]) -> Iterator[tuple[str, str, float]
     """From one machine to one that was never measured: names, and the largest share within 30 % of any method."""
     for here, train in machines.items():
         for there, test in machines.items():
-            shared = [name for name in train.numbers if name in test.numbers]
             if here == there:
                 continue
+            shared = train.numbers.keys() & test.numbers.keys()
             small, large = (
-                Samples({name: one.numbers[name] for name in shared}, {}, one.seconds)
-                for one in (train, test)
+                Samples({name: one.numbers[name] for name in sorted(shared)}, {}, one.seconds) for one in (train, test)
             )
             found = []
             for method in METHODS:
@@ -243,11 +236,8 @@ def transferred(machines: dict[str, Samples]) -> Iterator[tuple[str, str, float]
 def print_limits(machines: dict[str, Samples]) -> None:
     """Print all cases."""
     print("\nLimits:")
-    for held in (
-        daily("Edison", "edison_2017-02_2018-02.csv.gz"),
-        daily("Mira", "mira_2017-02_2017-10.csv.gz"),
-        io500(),
-    ):
+    edison, mira = daily("Edison", "edison_2017-02_2018-02.csv.gz"), daily("Mira", "mira_2017-02_2017-10.csv.gz")
+    for held in (edison, mira, io500()):
         if held is not None:
             print(f"  {held}")
     for here, there, share in transferred(machines):
@@ -357,22 +347,19 @@ def judge_case(case: Case) -> float:
     return covered
 
 
-def main() -> None:
-    """Print a table per case, then the paper's values and the limits."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.write_time", description=__doc__)
-    parser.add_argument("--drawn", type=int, metavar="N", help="only N machines of each of seven laws")
-    drawn_only = parser.parse_args().drawn
-    real = [] if drawn_only else [*oprael(), *forge()]
-    cases = drawn_machines(drawn_only) if drawn_only else [*real, *machines()]
+def main(*, drawn: int = 0) -> None:
+    """Print a table per case, then the paper's values and the limits; or only `drawn` machines of each law."""
+    real = [] if drawn else [*oprael(), *forge()]
+    cases = drawn_machines(drawn) if drawn else [*real, *machines()]
     shares = 100 * np.array([judge_case(case) for case in cases])
     print(
         f"\nIntervals contain {shares.mean():.0f} % on average, {shares.min():.0f} % at least; 80 to 97 % in "
         f"{((shares >= 79.5) & (shares <= 97.5)).sum()} of {len(shares)} cases, less in {(shares < 79.5).sum()}"
     )
-    if not drawn_only:
+    if not drawn:
         print_paper()
         print_limits({case.name.split(",")[0].split(":")[0]: case.samples for case in real})
 
 
 if __name__ == "__main__":
-    main()
+    run(main)

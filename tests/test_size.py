@@ -32,7 +32,7 @@ CEILINGS: dict[str, tuple[float, float]] = {
     "imports inside functions": (137, 150),
     "circular imports": (0, 0),
     "modules entered by `vani profile` of the demo": (132, 120),
-    "lines of benchmarks": (4_500, 3_500),
+    "lines of benchmarks": (4_020, 3_500),
     "lines of code per line of tests": (1.56, 1 / 0.75),
     # A line that leaves Python for another language is not removed.
     "lines of C": (3_121, 3_121),

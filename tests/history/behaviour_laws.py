@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-__all__ = ["AIOT_TABLE_1", "LAWS", "Law"]
+from vani.centre.prediction.behaviour.runs import Runs
 
 AIOT_TABLE_1 = {
     "user1 wrf 1024": "001122211",
@@ -73,3 +73,19 @@ LAWS = (
     Law("drifting", _drifting, 0.9 + 0.1 / 3),
     Law("mixed", _mixed, (1.0 + 0.85) / 2),
 )
+
+
+def many_runs(number: int, categories: int = 200) -> Runs:
+    """Runs of categories that follow the laws in turn, one second apart."""
+    random = np.random.default_rng(3)
+    category = random.integers(0, categories, number)
+    ids = np.zeros(number, np.int64)
+    for mine in range(categories):
+        among = category == mine
+        ids[among] = LAWS[1 + mine % (len(LAWS) - 1)].draw(random, int(among.sum()))
+    submitted = np.arange(number, dtype=np.float64)
+    none, nothing = np.full(number, np.nan), np.zeros(number)
+    figures = {"bytes_read": nothing, "bytes_written": 1e9 * 2.0**ids, "metadata": nothing + 100}
+    figures |= dict.fromkeys(("reads", "writes", "files", "runtime_s", "in_io_s"), none)
+    names = [("app", f"user{mine}", 8) for mine in range(categories)]
+    return Runs(names, category, submitted, submitted + 30.0, figures)

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks.behaviour import many_runs, right_of
-from tests.history.behaviour_laws import AIOT_TABLE_1, LAWS
+from benchmarks.behaviour import right_of
+from tests.history.behaviour_laws import AIOT_TABLE_1, LAWS, many_runs
 from vani.centre.prediction.behaviour.clustering import FACTOR, behaviour_ids
 from vani.centre.prediction.behaviour.evaluation import compare_predictors, judge, score, shares
 from vani.centre.prediction.behaviour.next_run import next_run

@@ -47,7 +47,7 @@ paths = st.builds(
 
 
 def test_table_6_is_reproduced_at_least_as_well_as_by_the_papers_simulator():
-    errors = models.errors(models.TABLE_6_POINTS, models.titan_path())
+    errors = models.errors(models.TABLE_6_POINTS, models.path_of_system("titan"))
     simulator = models.mean_abs(row[3] / row[2] - 1 for row in models.TABLE_6)
     assert simulator == pytest.approx(0.066, abs=5e-4)  # paper-facts: 6.6 %
     assert models.mean_abs(errors) <= 0.035
@@ -55,12 +55,12 @@ def test_table_6_is_reproduced_at_least_as_well_as_by_the_papers_simulator():
 
 
 def test_points_of_table_6_excluded_from_the_fit_are_predicted():
-    errors = models.left_out(models.TABLE_6_POINTS, models.titan_path(), models.TITAN_FITTED)
+    errors = models.left_out(models.TABLE_6_POINTS, models.path_of_system("titan"), models.TITAN_FITTED)
     assert models.mean_abs(errors) <= 0.05
 
 
 def test_titan_is_described_with_the_rates_that_fit_table_6():
-    path = models.titan_path()
+    path = models.path_of_system("titan")
     fitted = models.fit(models.TABLE_6_POINTS, path, models.TITAN_FITTED)
     for name in models.TITAN_FITTED:
         assert getattr(path, name) == pytest.approx(getattr(fitted, name), rel=0.01)

@@ -258,7 +258,7 @@ def test_equation_2():
 def test_benchmark_prints_regret_by_held_out_part(monkeypatch, capsys):
     monkeypatch.setattr("benchmarks.forwarding.LEGAL", {"forwarded only": LEGAL["forwarded only"]})
     monkeypatch.setattr("benchmarks.forwarding.RUNS", RUNS / "nowhere")
-    models.main(["--forwarding"])
+    models.main(forwarding=True)
     shown = capsys.readouterr().out
     for title in ALIKE:
         assert f"held out: {title}" in shown

@@ -97,7 +97,7 @@ def test_the_best_repetition_flatters_direct_access():
 
 
 def test_the_tables_are_printed(capsys):
-    main(["--sets", "20"])
+    main(sets=20)
     printed = capsys.readouterr().out
     assert "static    1,478.0 (paper 1,478.0), mckp is 4.60 times that" in printed
     assert "MCKP / STATIC 2.36 (paper 1.90)" in printed
