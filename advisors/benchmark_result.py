@@ -14,17 +14,7 @@ from vani.advisors.catalogue import find
 from vani.advisors.commands import comment, quoted_path
 from vani.advisors.mpiio import cb_nodes, hint_lines
 from vani.models.contention import LUSTRE_MAX_STRIPES
-from vani.schema.advice import (
-    Advice,
-    Direction,
-    Evidence,
-    NoRecommendation,
-    ProfileRef,
-    Recommendation,
-    Severity,
-    SystemRef,
-    Target,
-)
+from vani.schema import advice
 from vani.schema.benchmark import Benchmark, BenchmarkPhase
 from vani.schema.system import FileSystem, System
 from vani.units import counted, format_number, format_rate, format_share
@@ -89,18 +79,20 @@ def compared(result: Benchmark, system: System | None = None) -> Benchmark:
     return judged.model_copy(update={"limits": [*_limits(judged, system, disk)]})
 
 
-def judge_benchmark(result: Benchmark, system: System | None, *, ref: ProfileRef, system_ref: SystemRef) -> Advice:
+def judge_benchmark(
+    result: Benchmark, system: System | None, *, ref: advice.ProfileRef, system_ref: advice.SystemRef
+) -> advice.Advice:
     """Advice on a result: what limited the run, and the settings that act on it."""
     judged = compared(result, system)
     answers = [*_settings(judged, _disk(judged, system))]
-    recommendations = [answer for answer in answers if isinstance(answer, Recommendation)]
+    recommendations = [answer for answer in answers if isinstance(answer, advice.Recommendation)]
     order = ("high", "medium", "low")
-    return Advice(
+    return advice.Advice(
         profile=ref,
         system=system_ref,
         benchmark=judged,
         recommendations=sorted(recommendations, key=lambda entry: order.index(entry.severity)),
-        no_recommendation=[answer for answer in answers if isinstance(answer, NoRecommendation)],
+        no_recommendation=[answer for answer in answers if isinstance(answer, advice.NoRecommendation)],
     )
 
 
@@ -232,7 +224,7 @@ class _Setting(NamedTuple):
     apply: list[str]
 
 
-def _settings(result: Benchmark, disk: FileSystem | None) -> Iterator[Recommendation | NoRecommendation]:
+def _settings(result: Benchmark, disk: FileSystem | None) -> Iterator[advice.Recommendation | advice.NoRecommendation]:
     if result.tool != "io500":
         return
     by_name = {phase.name: phase for phase in result.phases}
@@ -246,9 +238,9 @@ def _settings(result: Benchmark, disk: FileSystem | None) -> Iterator[Recommenda
         ("LUS006", "mdtest-hard", small, _on_metadata_target),
     ):
         if phase is None:
-            yield NoRecommendation(rule=rule, why=f"{test} is not below the median of public submissions")
+            yield advice.NoRecommendation(rule=rule, why=f"{test} is not below the median of public submissions")
         elif isinstance(setting := setting_of(result, disk), str):
-            yield NoRecommendation(rule=rule, why=setting)
+            yield advice.NoRecommendation(rule=rule, why=setting)
         else:
             yield _recommendation(rule, result, phase, setting)
 
@@ -332,26 +324,27 @@ def _for_folder(result: Benchmark, name: str, command: str) -> list[str]:
     return [*lines, f"{command} {quoted}"] if quoted else lines
 
 
-def _recommendation(rule: str, result: Benchmark, phase: BenchmarkPhase, setting: _Setting) -> Recommendation:
+def _recommendation(rule: str, result: Benchmark, phase: BenchmarkPhase, setting: _Setting) -> advice.Recommendation:
     typical = phase.typical or [0.0, 0.0, 0.0]
     share = phase.share or 0.0
-    severity: Severity = "high" if share < typical[_LOW10] else "medium" if share < typical[_LOW25] else "low"
+    severity: advice.Severity = "high" if share < typical[_LOW10] else "medium" if share < typical[_LOW25] else "low"
     number = [entry.name for entry in result.phases].index(phase.name)
     page = find(rule)
-    return Recommendation(
+    folder = posixpath.join(result.folder or ".", phase.name.rpartition("-")[0])
+    return advice.Recommendation(
         rule=rule,
         name=page.name,
         severity=severity,
         confidence=0.5,
-        target=Target(kind="directory", path=posixpath.join(result.folder or ".", phase.name.rpartition("-")[0])),
+        target=advice.Target(kind="directory", path=folder),
         current=setting.current,  # type: ignore[arg-type]
         recommended=setting.recommended,  # type: ignore[arg-type]
         evidence=[
-            Evidence(attribute=f"benchmark.phases[{number}].{name}", value=getattr(phase, name))
+            advice.Evidence(attribute=f"benchmark.phases[{number}].{name}", value=getattr(phase, name))
             for name in ("name", "rate", "share")
         ],
         reason=f"{phase.name} reaches {format_share(phase.share)} of {phase.other}. {setting.reason}",
-        expected=Direction(why_no_number=_ONE_RUN),
+        expected=advice.Direction(why_no_number=_ONE_RUN),
         apply=setting.apply,
         source=list(page.sources),
     )

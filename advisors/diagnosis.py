@@ -11,17 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from vani.advisors.data_files import (
-    SERVED,
-    Access,
-    Item,
-    alike,
-    data_files,
-    extent,
-    is_data,
-    is_software,
-    share_of,
-)
+from vani.advisors import data_files
 from vani.advisors.movers import FUNNEL_BYTES, are_plain, gathers, is_funnel, movers_of, moves_collectively
 from vani.advisors.rule import value_at
 from vani.advisors.small_requests import SMALL, small_at_least, small_share
@@ -60,12 +50,12 @@ class Workload:
     profile: Profile
 
     @cached_property
-    def items(self) -> list[Item]:
+    def items(self) -> list[data_files.Item]:
         """Listed files that are data of the program. Each represents a part of its name pattern."""
-        return data_files(self.profile)
+        return data_files.data_files(self.profile)
 
     @cached_property
-    def shared(self) -> list[Item]:
+    def shared(self) -> list[data_files.Item]:
         """Files that two or more processes read or write."""
         return [
             item
@@ -86,7 +76,7 @@ class Workload:
     @cached_property
     def names(self) -> list[tuple[int, NamePattern]]:
         """Name patterns of data files, with their indexes in the profile."""
-        return [row for row in enumerate(self.profile.patterns or ()) if is_data(row[1].pattern)]
+        return [row for row in enumerate(self.profile.patterns or ()) if data_files.is_data(row[1].pattern)]
 
     @cached_property
     def io_s(self) -> float:
@@ -99,11 +89,11 @@ class Workload:
             return None
         return min(1.0, time_s / self.io_s)
 
-    def moves_much(self, items: Sequence[Item]) -> bool:
+    def moves_much(self, items: Sequence[data_files.Item]) -> bool:
         """True if these files have a notable share of all bytes."""
         return bool(items) and self.moved > 0 and sum(map(moved_in, items)) >= NOTABLE * self.moved
 
-    def much(self, items: Sequence[Item], *attributes: str) -> Seen | None:
+    def much(self, items: Sequence[data_files.Item], *attributes: str) -> Seen | None:
         """A pattern found in files with a notable share of all bytes; None if they have less."""
         return self.in_files(items, *attributes) if self.moves_much(items) else None
 
@@ -115,9 +105,9 @@ class Workload:
         """True if activity of one of these kinds is not recorded."""
         return any(entry.kind in kinds for entry in self.profile.unseen or ())
 
-    def in_files(self, items: Sequence[Item], *attributes: str) -> Seen:
+    def in_files(self, items: Sequence[data_files.Item], *attributes: str) -> Seen:
         """A pattern found in files; the costliest comes first."""
-        groups = sorted(alike(items), key=lambda group: max(map(_cost, group)), reverse=True)
+        groups = sorted(data_files.alike(items), key=lambda group: max(map(_cost, group)), reverse=True)
         first = groups[0][0]
         row = None if first.part.pattern is None else (self.profile.patterns or ())[first.part.pattern]
         target = Target(kind="file", path=first.path)
@@ -154,23 +144,23 @@ class Workload:
         return Seen(Target(kind="job"), attributes, self.share(time_s))
 
 
-def reads_of(item: Item) -> float:
+def reads_of(item: data_files.Item) -> float:
     return item.io.ops.read * item.part.reads
 
 
-def writes_of(item: Item) -> float:
+def writes_of(item: data_files.Item) -> float:
     return item.io.ops.write * item.part.writes
 
 
-def requests_of(item: Item) -> float:
+def requests_of(item: data_files.Item) -> float:
     return reads_of(item) + writes_of(item)
 
 
-def flushes_of(item: Item) -> float:
+def flushes_of(item: data_files.Item) -> float:
     return item.io.ops.sync * item.part.flushes
 
 
-def moved_in(item: Item) -> float:
+def moved_in(item: data_files.Item) -> float:
     moved = item.io.bytes
     return (moved.read or 0) * item.part.read + (moved.written or 0) * item.part.written
 
@@ -179,19 +169,19 @@ def bytes_of(row: NamePattern) -> int:
     return (row.bytes.read or 0) + (row.bytes.written or 0)
 
 
-def _cost(item: Item) -> tuple[float, float, float]:
+def _cost(item: data_files.Item) -> tuple[float, float, float]:
     return (item.io.time_s.total or 0.0) * item.part.time, moved_in(item), requests_of(item)
 
 
-def is_tiny(item: Item) -> bool:
+def is_tiny(item: data_files.Item) -> bool:
     """True if the file is smaller than a large request, so that no request in it can be large or far from the last."""
-    size = extent(item.file)
+    size = data_files.extent(item.file)
     return size is not None and size < SMALL
 
 
-def small_share_of(item: Item, *, reads: bool, limit: int = SMALL) -> float:
+def small_share_of(item: data_files.Item, *, reads: bool, limit: int = SMALL) -> float:
     """Lower bound of the share of reads, or of writes, below `limit` bytes."""
-    access = Access(item, reads)
+    access = data_files.Access(item, reads)
     return max(small_share(access.sizes, limit) or 0.0, small_at_least(item.io, limit, reads=reads))
 
 
@@ -241,7 +231,7 @@ def _interleaved_access(run: Workload) -> Seen | None:
     return _by_place(run, "strided", MOST, run.shared)
 
 
-def _by_place(run: Workload, kind: str, least: float, among: Sequence[Item]) -> Seen | None:
+def _by_place(run: Workload, kind: str, least: float, among: Sequence[data_files.Item]) -> Seen | None:
     """The files in which at least a share `least` of the requests has offsets of a kind."""
     shares = {
         item: getattr(item.io.access_pattern, kind)
@@ -261,7 +251,8 @@ def _shared_file(run: Workload) -> Seen | None:
 def _one_target(run: Workload) -> Seen | None:
     if {mount.targets for mount in run.profile.storage.mounts or () if mount.type == "lustre"} == {1}:
         return None
-    items = [item for item in run.shared if item.file.stripe_count == 1 and (extent(item.file) or 0) >= LARGE_FILE]
+    large = (item for item in run.shared if (data_files.extent(item.file) or 0) >= LARGE_FILE)
+    items = [item for item in large if item.file.stripe_count == 1]
     return run.much(items, "stripe_count", "size", "readers", "writers")
 
 
@@ -283,7 +274,7 @@ def _polling(run: Workload) -> Seen | None:
     return run.in_files(polled, *attributes) if polled else None
 
 
-def _is_polled(item: Item) -> bool:
+def _is_polled(item: data_files.Item) -> bool:
     """True if each process looks at a file repeatedly and finds little or nothing in it."""
     io = item.io
     looks = item.file.opens + (io.metadata_kinds.stat.count if io.metadata_kinds is not None else 0)
@@ -343,7 +334,7 @@ def _reads_past_end(run: Workload) -> Seen | None:
 
 def _misaligned(run: Workload) -> Seen | None:
     # A smaller file takes one request or a few.
-    odd = {item: _odd_requests(item) for item in run.items if (extent(item.file) or 0) >= MiB}
+    odd = {item: _odd_requests(item) for item in run.items if (data_files.extent(item.file) or 0) >= MiB}
     items = [item for item, count in odd.items() if count >= MOST * requests_of(item) > 0]
     if not items or not run.are_many(sum(odd[item] for item in items)):
         return None
@@ -367,7 +358,7 @@ def _independent_io(run: Workload) -> Seen | None:
     return seen._replace(attributes=[*paths, *seen.attributes])
 
 
-def _can_be_joined(item: Item) -> bool:
+def _can_be_joined(item: data_files.Item) -> bool:
     """True if most reads or writes are smaller than a collective buffer, so that joining them helps."""
     return any(small_share_of(item, reads=reads, limit=COLLECTIVE_BUFFER) >= MOST for reads in (True, False))
 
@@ -388,11 +379,12 @@ def _stdio_bulk_data(run: Workload) -> Seen | None:
     return run.much(streams, "interface", "io.bytes.total") if sum(map(moved_in, streams)) >= MiB else None
 
 
-def _odd_requests(item: Item) -> float:
+def _odd_requests(item: data_files.Item) -> float:
     """Lower bound of the requests from a page to an RPC whose size is not a multiple of a page."""
     count = 0.0
-    for access, factor in ((Access(item, True), item.part.reads), (Access(item, False), item.part.writes)):
-        common = access.sizes.common if access.sizes else ()
+    for reads, factor in ((True, item.part.reads), (False, item.part.writes)):
+        sizes = data_files.Access(item, reads).sizes
+        common = sizes.common if sizes else ()
         count += factor * sum(number for size, number in common if PAGE < size < RPC and size % PAGE)
     return count
 
@@ -491,7 +483,7 @@ def _many_small_files(run: Workload) -> Seen | None:
 
 def _metadata_bound(run: Workload) -> Seen | None:
     io = run.profile.workflow.io
-    served = (io.time_s.metadata or 0.0) * share_of([io], SERVED)
+    served = (io.time_s.metadata or 0.0) * data_files.share_of([io], data_files.SERVED)
     return _in_metadata(run, io.ops.metadata, served, "workflow.io.ops.metadata", "workflow.io.time_s.metadata")
 
 
@@ -567,7 +559,7 @@ def _library_waiting(run: Workload) -> Seen | None:
 
 def _memory_mapped(run: Workload) -> Seen | None:
     for at, entry in enumerate(run.profile.unseen or ()):
-        paths = [path for path in entry.files if is_data(path)]
+        paths = [path for path in entry.files if data_files.is_data(path)]
         if entry.kind == "memory_mapped" and (paths or not entry.files):
             target = Target(kind="file", path=paths[0]) if paths else Target(kind="job")
             return Seen(target, [f"unseen[{at}].kind", f"unseen[{at}].count"], None)
@@ -575,7 +567,7 @@ def _memory_mapped(run: Workload) -> Seen | None:
 
 
 def _environment_startup(run: Workload) -> Seen | None:
-    rows = [row for row in enumerate(run.profile.patterns or ()) if is_software(row[1].pattern)]
+    rows = [row for row in enumerate(run.profile.patterns or ()) if data_files.is_software(row[1].pattern)]
     if sum(row.files for _, row in rows) < SMALL_FILES:
         return None
     seen = run.in_names(rows, "files", "opens", "processes")

@@ -19,22 +19,11 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from vani.advisors import rule
 from vani.advisors.anchored_gain import staging_gain
 from vani.advisors.burst_buffer.staging_lines import Plan, lines, name_of, place, shell_path
 from vani.advisors.commands import comment, launcher_name, quoted_path
 from vani.advisors.data_files import data_files, extent, folder_of, is_checkpoint
-from vani.advisors.rule import (
-    Evidence,
-    Finding,
-    Gain,
-    Rule,
-    Target,
-    TunableSetting,
-    Value,
-    Verdict,
-    figures,
-    known_figures,
-)
 from vani.models import staging
 from vani.models.run_time import of_files_s, seconds
 from vani.units import counted, format_bytes, format_seconds, format_share
@@ -55,7 +44,7 @@ SHOWN = 100
 FOLDERS = 20
 
 
-class IntermediateFiles(Rule):
+class IntermediateFiles(rule.Rule):
     """Files that the run makes, and that are not needed afterwards, are on the file system.
 
     Looks at
@@ -104,7 +93,7 @@ class IntermediateFiles(Rule):
     # By default, a tmpfs may take half of the memory (tmpfs(5)).
     memory_share = 0.5
 
-    def check(self, profile: Profile, system: System) -> Verdict:
+    def check(self, profile: Profile, system: System) -> rule.Verdict:
         passing = own_files(profile, self)
         if isinstance(passing, str):
             return passing
@@ -147,7 +136,7 @@ class IntermediateFiles(Rule):
         share: float,
         profile: Profile,
         system: System,
-    ) -> Finding:
+    ) -> rule.Finding:
         nodes = profile.job.nodes or 1
         top = staging.common_folder(file.path for _, file in far)
         moved = {file.path for _, file in far}
@@ -163,7 +152,7 @@ class IntermediateFiles(Rule):
             shared=tier.is_shared and nodes > 1,
         )
         order = sorted(far, key=lambda pair: -seconds(pair[1].io.time_s.total))
-        recommended: dict[str, Value] = {
+        recommended: dict[str, rule.Value] = {
             "directory": posixpath.commonpath([place(tier, plan, folder) for folder in folders])
             if folders
             else posixpath.join(tier.dir or tier.name, plan.name),
@@ -173,12 +162,12 @@ class IntermediateFiles(Rule):
         evidence = [
             figure
             for index, file in order[:5]
-            for figure in figures(file, f"files[{index}]", "path", "role", "io.time_s.total")
+            for figure in rule.figures(file, f"files[{index}]", "path", "role", "io.time_s.total")
         ]
         for number, edge in enumerate((profile.workflow.app_dependencies or [])[:5]):
-            evidence += figures(edge, f"workflow.app_dependencies[{number}]", "producer", "consumer")
-        evidence += known_figures(profile, "", "job.nodes")
-        evidence += [Evidence(name, value) for name, value in tier.evidence]
+            evidence += rule.figures(edge, f"workflow.app_dependencies[{number}]", "producer", "consumer")
+        evidence += rule.known_figures(profile, "", "job.nodes")
+        evidence += [rule.Evidence(name, value) for name, value in tier.evidence]
         spent = of_files_s([file for _, file in far], profile, "total")
         gain = self._gain(far, tier, spent, profile, system)
         count = _scaled(len(far), len(far), profile)
@@ -200,8 +189,8 @@ class IntermediateFiles(Rule):
             reason += f" Note: {tier.because}."
         # A trace does not show on which node the reader of a file runs.
         sure = 0.9 if (nodes == 1 and profile.job.nodes) or own or tier.is_shared else 0.6
-        return Finding(
-            target=Target("dataset", top, None),
+        return rule.Finding(
+            target=rule.Target("dataset", top, None),
             reason=reason,
             confidence=round(sure * tier.certainty, 2),
             touched_s=spent,
@@ -212,7 +201,7 @@ class IntermediateFiles(Rule):
             apply=[*lines(tier, plan), *_rest(order, folders, tier, plan, moved, profile)],
             files=frozenset(moved),
             # A program may choose the folder of temporary files by this variable (POSIX).
-            settings=[TunableSetting("environment", [{"TMPDIR": tier.plain_dir}])]
+            settings=[rule.TunableSetting("environment", [{"TMPDIR": tier.plain_dir}])]
             if tier.plain_dir is not None and all(file.role == "temporary" for _, file in far)
             else (),
         )
@@ -224,7 +213,7 @@ class IntermediateFiles(Rule):
         spent: float,
         profile: Profile,
         system: System,
-    ) -> Gain | str:
+    ) -> rule.Gain | str:
         nodes = profile.job.nodes or 1
         io = [file.io for _, file in far]
         disk, _ = staging.file_system_of((file for _, file in far), system)
@@ -243,7 +232,7 @@ class IntermediateFiles(Rule):
         method = f"in {tier.name}, and copied back"
         if local_s is not None and local_s >= spent:
             method = "the file system answered as fast as the node would"
-            return Gain("io_time_s", spent, spent, spent, spent, method)
+            return rule.Gain("io_time_s", spent, spent, spent, spent, method)
         gain = staging_gain("io_time_s", spent, now, after, method, generic=system.generic)
         if isinstance(gain, str) and any(len(file.apps) > 1 for _, file in far):
             return f"{gain}; Montage was 3.9 to 8 times as fast with such files in memory of its nodes (Vani paper)"

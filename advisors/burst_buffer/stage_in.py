@@ -7,21 +7,11 @@ from collections import defaultdict
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from vani.advisors import rule
 from vani.advisors.anchored_gain import staging_gain
 from vani.advisors.burst_buffer.staging_lines import Plan, lines, name_of, place
 from vani.advisors.commands import launcher_name
 from vani.advisors.data_files import Item, PatternShare, data_files, files_of, folder_of, pattern_evidence
-from vani.advisors.rule import (
-    Evidence,
-    Finding,
-    Rule,
-    Target,
-    TunableSetting,
-    Value,
-    Verdict,
-    figures,
-    known_figures,
-)
 from vani.models import staging
 from vani.models.io_time import calls_s
 from vani.models.run_time import files_share, seconds
@@ -58,7 +48,7 @@ class Inputs:
         return self.read / self.distinct if self.distinct else 0.0
 
 
-class StageIn(Rule):
+class StageIn(rule.Rule):
     """Inputs that are read repeatedly, in small pieces or with much metadata are on the file system.
 
     Looks at
@@ -105,7 +95,7 @@ class StageIn(Rule):
     # By default, a tmpfs may take half of the memory (tmpfs(5)).
     memory_share = 0.5
 
-    def check(self, profile: Profile, system: System) -> Verdict:
+    def check(self, profile: Profile, system: System) -> rule.Verdict:
         if not any(f.role == "input" and f.readers > 0 for f in profile.files):
             return "no file is only read"
         # Modules and configuration of the machine are not inputs to copy.
@@ -135,7 +125,7 @@ class StageIn(Rule):
             )
         return self.among(self._judge(group, profile, system) for group in large)
 
-    def _judge(self, inputs: Inputs, profile: Profile, system: System) -> Finding | str:
+    def _judge(self, inputs: Inputs, profile: Profile, system: System) -> rule.Finding | str:
         why = self._why(inputs)
         if why is None:
             return f"the inputs in {inputs.folder} are read once, in large pieces"
@@ -182,7 +172,7 @@ class StageIn(Rule):
             files=_few(inputs, int(self.min_files)),
         )
         is_part = nodes > 1 and not everywhere and not tier.is_shared
-        recommended: dict[str, Value] = {
+        recommended: dict[str, rule.Value] = {
             "directory": place(tier, plan, inputs.folder),
             "bytes_per_node": touch,
             "each_node_holds": "its part" if is_part else "all",
@@ -190,17 +180,17 @@ class StageIn(Rule):
         evidence = [
             figure
             for item in inputs.files[:SHOWN]
-            for figure in known_figures(item.file, item.where, "path", "io.bytes.read", "io.footprint.read")
+            for figure in rule.known_figures(item.file, item.where, "path", "io.bytes.read", "io.footprint.read")
         ]
         if inputs.count > len(inputs.files):
             evidence += pattern_evidence([item.part for item in inputs.files], profile)
-        evidence += known_figures(profile, "", "job.nodes")
-        evidence += [Evidence(name, value) for name, value in tier.evidence]
+        evidence += rule.known_figures(profile, "", "job.nodes")
+        evidence += [rule.Evidence(name, value) for name, value in tier.evidence]
         if disk is not None and disk.max_bandwidth.read:
-            evidence += figures(disk, where, "max_bandwidth.read")
+            evidence += rule.figures(disk, where, "max_bandwidth.read")
         single = inputs.count == 1
-        return Finding(
-            target=Target(
+        return rule.Finding(
+            target=rule.Target(
                 "file" if single else "directory",
                 inputs.files[0].file.path if single else inputs.folder,
                 inputs.files[0].file.apps[0] if inputs.files[0].file.apps else None,
@@ -214,7 +204,7 @@ class StageIn(Rule):
             gain=gain,
             apply=lines(tier, plan),
             files=frozenset(item.file.path for item in inputs.files),
-            settings=[TunableSetting("stage_in", [{"near": tier.plain_dir}], inputs.folder)]
+            settings=[rule.TunableSetting("stage_in", [{"near": tier.plain_dir}], inputs.folder)]
             if tier.plain_dir is not None and not is_part and not plan.files
             else (),
         )

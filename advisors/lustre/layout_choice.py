@@ -13,17 +13,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
+from vani.advisors import placement
 from vani.advisors.data_files import extent
 from vani.advisors.movers import Movers, moved_in, movers_of, nodes_between
-from vani.advisors.placement import (
-    Lustre,
-    keeps_own_layout,
-    lustre_under,
-    own_stripes,
-    present_stripes,
-    site_rule,
-    targets_text,
-)
 from vani.advisors.rule import Gain, Perhaps
 from vani.advisors.small_requests import SMALL, sizes_of, small_at_least, small_share
 from vani.models import contention, stripe_count, striping
@@ -99,7 +91,7 @@ class Case:
     curve: StripeCurve | None
     layout: Striping
     size_from: SizeFrom
-    place: Lustre
+    place: placement.Lustre
     interleaved: bool = False
 
     @property
@@ -130,15 +122,15 @@ def spent_s(group: Sequence[Case], profile: Profile) -> float:
 
 def choose(index: int, file: FileEntity, profile: Profile, system: System, by: Choice) -> Case | str:
     """The layout for a shared file, or why it stays the same."""
-    place = lustre_under(file.path, profile, system)
+    place = placement.lustre_under(file.path, profile, system)
     if isinstance(place, str):
         return place
     reads = (file.io.bytes.read or 0) > (file.io.bytes.written or 0)
     movers = movers_of(file, profile, reads=reads)
     if movers.processes < 2:
         return "each large shared file is moved by one process: more targets serve many"
-    disk, rule = place.figures, site_rule(extent(file) or 0, place)
-    own_layout = None if rule else keeps_own_layout(disk)
+    disk, rule = place.figures, placement.site_rule(extent(file) or 0, place)
+    own_layout = None if rule else placement.keeps_own_layout(disk)
     if own_layout:
         return own_layout
     size_of_file = extent(file) or 1
@@ -165,7 +157,7 @@ def choose(index: int, file: FileEntity, profile: Profile, system: System, by: C
     count = stripe_count.wanted_targets(
         nodes=nodes, most=most, per_node=per_node, least=by.least if curve is None else 1
     )
-    default, default_size = present_stripes(file, disk)
+    default, default_size = placement.present_stripes(file, disk)
     known = distance if knows_offsets(profile) else None
     size, size_from = _stripe_size(movers, known, count, default_size, by)
     # A file of three stripes uses only three targets even with a larger stripe count.
@@ -194,7 +186,7 @@ def choose(index: int, file: FileEntity, profile: Profile, system: System, by: C
                 "targets gained nothing"
             )
     if not layout.changes:
-        if own_stripes(file) is not None:
+        if placement.own_stripes(file) is not None:
             return "the layout that the large shared files have already fits them"
         return "the default layout of the file system already fits the large shared files"
     return Case(
@@ -273,8 +265,8 @@ def gain(group: Sequence[Case], profile: Profile) -> Gain | Perhaps | str:
         after_s=spent / faster,
         best_s=spent / faster / spread,
         worst_s=spent / faster * spread,
-        method=f"from {targets_text(now)} to {wide:,} on this machine's curve of {nodes}; range: four of five "
-        "factors that were taken from a curve like that (docs/accuracy.md)",
+        method=f"from {placement.targets_text(now)} to {wide:,} on this machine's curve of {nodes}; range: four of "
+        "five factors that were taken from a curve like that (docs/accuracy.md)",
     )
 
 

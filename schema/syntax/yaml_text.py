@@ -20,15 +20,7 @@ from typing import Any, Final, TypeAlias, cast
 import yaml
 
 from vani.errors import DocumentError
-from vani.schema.syntax.json_text import (
-    MAX_DEPTH,
-    MAX_ENTRIES,
-    MAX_KEYS,
-    NotJSONError,
-    begins_as_json,
-    line_in_json,
-    parse_json,
-)
+from vani.schema.syntax import json_text
 
 _Parser: Final[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _Event: TypeAlias = Any
@@ -62,7 +54,7 @@ def parse_yaml(text: str, where: str) -> Tree:
     DocumentError
         Not YAML, or something that is refused; the message begins with `where:line`.
     """
-    if text.count("\n") + text.count(",") > MAX_ENTRIES:
+    if text.count("\n") + text.count(",") > json_text.MAX_ENTRIES:
         raise _too_many("lines and commas", where)
     with _events(text, where) as parser:
         if parser.check_event(yaml.StreamEndEvent):
@@ -168,7 +160,7 @@ class _Builder:
 
     def value(self, event: _Event, depth: int) -> Tree:
         """The value that begins with `event`."""
-        if depth > MAX_DEPTH:
+        if depth > json_text.MAX_DEPTH:
             raise _nested_too_deeply(self._where)
         kind = type(event)
         if kind is yaml.AliasEvent:
@@ -201,8 +193,8 @@ class _Builder:
                 mapping[key] = _scalar(value.value) if value.implicit[0] else value.value
             else:
                 mapping[key] = self.value(value, depth + 1)
-            if len(mapping) > MAX_KEYS:
-                what = f"a mapping has more than {MAX_KEYS:,} keys"
+            if len(mapping) > json_text.MAX_KEYS:
+                what = f"a mapping has more than {json_text.MAX_KEYS:,} keys"
                 raise DocumentError(what, where=self._place(begin), todo="write fewer")
         self._count(len(mapping))
         return mapping
@@ -217,7 +209,7 @@ class _Builder:
     def _count(self, entries: int) -> None:
         # A short text can have a value in every second byte.
         self._entries += entries
-        if self._entries > MAX_ENTRIES:
+        if self._entries > json_text.MAX_ENTRIES:
             raise _too_many("keys and values", self._where)
 
     def _place(self, event: _Event) -> str:
@@ -235,7 +227,7 @@ def _scalar(text: str) -> str | int | float | bool | None:
 
 def _too_many(things: str, where: str) -> DocumentError:
     todo = "write fewer files (`--files N`)"
-    return DocumentError(f"has more than {MAX_ENTRIES:,} {things}", where=where, todo=todo)
+    return DocumentError(f"has more than {json_text.MAX_ENTRIES:,} {things}", where=where, todo=todo)
 
 
 def _nested_too_deeply(where: str) -> DocumentError:
@@ -433,11 +425,11 @@ def parse(text: str, where: str) -> Tree:
     DocumentError
         Neither YAML nor JSON, or something that is refused; the message begins with `where:line`.
     """
-    if not begins_as_json(text):
+    if not json_text.begins_as_json(text):
         return parse_yaml(text, where)
     try:
-        tree: Tree = parse_json(text, where)
-    except NotJSONError:
+        tree: Tree = json_text.parse_json(text, where)
+    except json_text.NotJSONError:
         # YAML, too, has mappings in braces.
         if not where.endswith(".json") and len(text) <= _SHORT:
             with suppress(DocumentError):
@@ -452,7 +444,7 @@ def line_of(text: str, path: tuple[int | str, ...]) -> int:
     Parts that do not exist are passed over: pydantic puts the labels of unions into the location of an error.
     1 where the text is neither YAML nor JSON.
     """
-    if begins_as_json(text):
+    if json_text.begins_as_json(text):
         with suppress(ValueError, RecursionError):
-            return line_in_json(text, path)
+            return json_text.line_in_json(text, path)
     return line_in_yaml(text, path)

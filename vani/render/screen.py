@@ -19,33 +19,7 @@ from rich.text import Text
 
 from vani.errors import one_line
 from vani.models.verdict import could_matter, verdict_of
-from vani.render.answers import (
-    LIBRARIES,
-    MAX_APPS,
-    PROGRAM,
-    acts_on,
-    advised_rules,
-    by_app,
-    files_line,
-    kept_end,
-    library_words,
-    moved,
-    observation_lines,
-    shortened,
-    when,
-)
-from vani.render.wording import (
-    benchmark_lines,
-    by_rule,
-    expected_gain,
-    how_sure,
-    judged_by,
-    judged_part,
-    matters,
-    target,
-    things_to_do,
-    tracer_of,
-)
+from vani.render import answers, wording
 from vani.schema.damage import damage, overhead_of
 from vani.units import counted, format_bytes, format_count, format_number, format_seconds, format_share
 
@@ -132,8 +106,8 @@ def print_profile(
     for remark in _remarks(profile):
         _labelled(console, "Note", remark, style="dim")
     if diagnosis:
-        paragraph(console, PROGRAM, "bold")
-        for observed in observation_lines(diagnosis, console.width - 3):
+        paragraph(console, answers.PROGRAM, "bold")
+        for observed in answers.observation_lines(diagnosis, console.width - 3):
             line(console, f"   {observed}")
     if next_steps:
         _next(profile, console, saved, program)
@@ -144,12 +118,12 @@ def _lines(profile: Profile, room: int) -> list[tuple[str, str]]:
     lines = [
         *(("Unseen", _unseen(entry)) for entry in could_matter(profile)),
         ("Why", cause.sentence if cause is not None else ""),
-        ("", library_words(profile)),
-        ("When", when(profile)),
-        ("Where", by_app(profile)),
+        ("", answers.library_words(profile)),
+        ("When", answers.when(profile)),
+        ("Where", answers.by_app(profile)),
     ]
-    lines.append(("" if lines[-1][1] else "Where", files_line(profile, room)))
-    lines.append(("Data", moved(profile)))
+    lines.append(("" if lines[-1][1] else "Where", answers.files_line(profile, room)))
+    lines.append(("Data", answers.moved(profile)))
     lines += [("Asked", text) for text in _requested(profile)]
     return [(label, text) for label, text in lines if text]
 
@@ -164,9 +138,9 @@ def _what_ran(profile: Profile) -> Text:
     names = [
         one_line(app.name) + (f" x {app.instances}" if app.instances > 1 else "") for app in profile.apps
     ]
-    text = Text(", ".join(names[:MAX_APPS]), style="bold")
-    if len(names) > MAX_APPS:
-        text.append(f" and {counted(len(names) - MAX_APPS, 'more app')}")
+    text = Text(", ".join(names[:answers.MAX_APPS]), style="bold")
+    if len(names) > answers.MAX_APPS:
+        text.append(f" and {counted(len(names) - answers.MAX_APPS, 'more app')}")
     rest = [counted(workflow.processes, "process")]
     if profile.job.nodes:
         rest.append(counted(profile.job.nodes, "node"))
@@ -175,7 +149,8 @@ def _what_ran(profile: Profile) -> Text:
     starts = [trace.start_unix_s for trace in profile.traces if trace.start_unix_s]
     if starts:
         rest.append(f"{datetime.fromtimestamp(min(starts), UTC):%-d %b %Y}")
-    rest += [", ".join(sorted({tracer_of(trace.tool, trace.format.removesuffix(".0")) for trace in profile.traces}))]
+    tracers = {wording.tracer_of(trace.tool, trace.format.removesuffix(".0")) for trace in profile.traces}
+    rest.append(", ".join(sorted(tracers)))
     text.append(": " + ", ".join(rest), style="not bold")
     return text
 
@@ -189,7 +164,7 @@ def _requested(profile: Profile) -> list[str]:
     """The bytes that each app requested from its outermost library, if moved bytes differ or are incomplete."""
     texts: dict[str, str] = {}
     for row in profile.interfaces or ():
-        requested, name = row.asked, LIBRARIES.get(row.layer)
+        requested, name = row.asked, answers.LIBRARIES.get(row.layer)
         if name is None or requested is None or not requested.total:
             continue
         factor = None if row.amplification is None else row.amplification.total
@@ -199,7 +174,7 @@ def _requested(profile: Profile) -> list[str]:
         text = f"{name} to {' and '.join(f'{verb} {format_bytes(size)}' for size, verb in sides if size)}"
         times = "" if factor is None else format_number(factor, 2) if factor < _EXACT else format_count(round(factor))
         texts[row.app] = text + (f"; {times} times as much was transferred" if times else "")
-    return list(texts.values())[:MAX_APPS]
+    return list(texts.values())[:answers.MAX_APPS]
 
 
 def _remarks(profile: Profile) -> list[str]:
@@ -234,7 +209,7 @@ def _remarks(profile: Profile) -> list[str]:
 
 def _unseen(entry: Unseen) -> str:
     """The files of unobserved activity, its probable cause, and how to observe it."""
-    names = [shortened(path, _LEAST_WIDTH - _LABEL - 4) for path in entry.files[:MAX_APPS]]
+    names = [answers.shortened(path, _LEAST_WIDTH - _LABEL - 4) for path in entry.files[:answers.MAX_APPS]]
     more = len(entry.files) - len(names)
     rest = f"\nand {format_count(more)} more" if more > 0 else ""
     listed = "".join(f"\n{name}" for name in names)
@@ -283,7 +258,7 @@ def print_advice(
     of the file with the complete advice, if there is one.
     """
     written = one_line(written or "`-o advice.yaml`")
-    todo, others = things_to_do(advice)
+    todo, others = wording.things_to_do(advice)
     if advice.damage is not None:
         paragraph(console, one_line(advice.damage), "bold red")
     if advice.next_run is not None:
@@ -291,22 +266,22 @@ def print_advice(
             line(console, text)
         if advice.next_run.default is not None:
             return
-    paragraph(console, matters(advice, profile), "bold")
+    paragraph(console, wording.matters(advice, profile), "bold")
     if advice.verdict is not None and advice.verdict.cause is not None:
         paragraph(console, f"Why: {one_line(advice.verdict.cause.sentence)}")
     if advice.remainder is not None:
         paragraph(console, one_line(advice.remainder.sentence))
-    for remark in benchmark_lines(advice.benchmark) if advice.benchmark is not None else ():
+    for remark in wording.benchmark_lines(advice.benchmark) if advice.benchmark is not None else ():
         paragraph(console, f"- {remark}")
-    paragraph(console, judged_by(advice), "dim")
+    paragraph(console, wording.judged_by(advice), "dim")
     if advice.profile.files is not None:
-        paragraph(console, judged_part(advice.profile.files), "dim")
+        paragraph(console, wording.judged_part(advice.profile.files), "dim")
     for number, recommendation in enumerate(todo, 1):
         console.print()
         same = [other for other in others if other.rule == recommendation.rule]
         _thing_to_do(number, recommendation, same, console, written)
     named = {recommendation.rule for recommendation in todo}
-    rules = by_rule(other for other in others if other.rule not in named)
+    rules = wording.by_rule(other for other in others if other.rule not in named)
     if rules:
         console.print()
         console.print(Text("Also:" if todo else "Also noticed:"))
@@ -316,8 +291,8 @@ def print_advice(
             paragraph(console, f"  and {len(rules) - MAX_OTHERS} more (see {written})")
     if advice.diagnosis:
         console.print()
-        console.print(Text(PROGRAM))
-        for observed in observation_lines(advice.diagnosis, console.width - 3, advised_rules(advice)):
+        console.print(Text(answers.PROGRAM))
+        for observed in answers.observation_lines(advice.diagnosis, console.width - 3, answers.advised_rules(advice)):
             clipped(console, f"   {observed}")
     if advice.recommendations or advice.no_recommendation:
         console.print()
@@ -339,17 +314,17 @@ def _thing_to_do(
     """Show one recommendation, and the other targets for which its rule recommends something."""
     heading = Text(f"{number}. {one_line(recommendation.name)} ({recommendation.rule}), ")
     heading.append(recommendation.severity, style=_STYLES[recommendation.severity])
-    heading.append(f", {how_sure(recommendation.confidence)}")
+    heading.append(f", {wording.how_sure(recommendation.confidence)}")
     paragraph(console, heading)
     paragraph(console, one_line(recommendation.reason), indent=3)
     if recommendation.patterns:
-        paragraph(console, acts_on(recommendation.patterns), indent=3)
-    if gain := expected_gain(recommendation):
+        paragraph(console, answers.acts_on(recommendation.patterns), indent=3)
+    if gain := wording.expected_gain(recommendation):
         paragraph(console, f"{gain}.", indent=3)
     for command in recommendation.apply:
         line(console, "     " + one_line(command), "dim" if command.startswith("#") else "cyan")
     if same:
-        places = list(dict.fromkeys(target(other) for other in same))
+        places = list(dict.fromkeys(wording.target(other) for other in same))
         more = f" and {len(places) - 1} more" if len(places) > 1 else ""
         paragraph(console, f"The same for {one_line(places[0])}{more} (see {written}).", indent=3)
 
@@ -361,8 +336,8 @@ def _one_line(some: Sequence[Recommendation], console: Console) -> None:
     outcome: str = first.severity
     if first.measured is not None and not first.measured.helps:
         outcome = "measured: no gain" if first.measured.verdict == "no_gain" else "measured: the program failed"
-    start, where = f"  {first.rule} {one_line(first.name)} ({outcome}{often}): ", one_line(target(first))
-    clipped(console, start + kept_end(where, console.width - len(start)))
+    start, where = f"  {first.rule} {one_line(first.name)} ({outcome}{often}): ", one_line(wording.target(first))
+    clipped(console, start + answers.kept_end(where, console.width - len(start)))
 
 
 def _silent(advice: Advice, written: str) -> str:

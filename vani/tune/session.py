@@ -13,21 +13,8 @@ from typing import Any, Literal, Protocol
 
 from vani.errors import InputError
 from vani.schema.tuned import RunIO, Setting, Tuned, TunedRun
+from vani.tune import trial
 from vani.tune.search import next_candidates, not_worth_a_run, result_of
-from vani.tune.trial import (
-    Near,
-    begin_folder,
-    command_in,
-    empty,
-    environment_of,
-    free_folder,
-    launch,
-    launch_shell,
-    printed_by,
-    remove_noted,
-    seconds_in,
-    signals_waiting,
-)
 
 _NEAR = "near.txt"
 DOCUMENT = "tuned.yaml"
@@ -117,7 +104,7 @@ class Session:
         InputError
             Something that the session needs fails. Measurements are kept and everything is restored.
         """
-        with signals_waiting():
+        with trial.signals_waiting():
             self._tidy()
         runs = 0
         while (candidates := next_candidates(self.tuned)) is not None:
@@ -133,34 +120,34 @@ class Session:
     def _tidy(self) -> None:
         """Mark the run of a killed session as interrupted and restore the layout."""
         self.layouts.undo()
-        remove_noted(self.state / _NEAR)
+        trial.remove_noted(self.state / _NEAR)
         for run in self.tuned.runs:
             if run.outcome == "running":
                 self._end(run, outcome="interrupted", remark="the session was killed")
         if self.tuned.fresh == "emptied":
-            begin_folder(Path(self.tuned.data), is_new=False)
+            trial.begin_folder(Path(self.tuned.data), is_new=False)
 
     def _run(self, candidates: list[int], lock: int) -> None:
         tuned, number = self.tuned, len(self.tuned.runs) + 1
         is_new = tuned.fresh == "subfolder"
-        folder = free_folder(Path(tuned.data), number) if is_new else Path(tuned.data)
+        folder = trial.free_folder(Path(tuned.data), number) if is_new else Path(tuned.data)
         run = TunedRun(number=number, candidates=candidates, folder=str(folder))
         if not is_new:
             # Before anything is set: existing files must never be removed below.
-            begin_folder(folder, is_new=False)
+            trial.begin_folder(folder, is_new=False)
         self._keep(runs=[*tuned.runs, run])
         changes: dict[str, Any] = {"outcome": "interrupted"}
         try:
             if is_new:
-                begin_folder(folder, is_new=True)
+                trial.begin_folder(folder, is_new=True)
             changes = self._measured(run, tuned.setting(candidates), folder, lock)
         finally:
             # Callbacks run from last to first, each even if another fails.
-            with signals_waiting(), ExitStack() as after:
+            with trial.signals_waiting(), ExitStack() as after:
                 after.callback(self._end, run, **changes)
                 if not is_new:
-                    after.callback(empty, folder)
-                after.callback(remove_noted, self.state / _NEAR)
+                    after.callback(trial.empty, folder)
+                after.callback(trial.remove_noted, self.state / _NEAR)
                 after.callback(self.layouts.undo)
         if self.progress is not None:
             self.progress(self.tuned)
@@ -169,30 +156,30 @@ class Session:
         """Carry out a run. Return the changes to its entry in the document."""
         tuned, log = self.tuned, self.state / f"run-{run.number}.log"
         if setting.layout is not None:
-            with signals_waiting():
+            with trial.signals_waiting():
                 why = self.layouts.set(folder, setting.layout)
             if why is not None:
                 return {"outcome": "not_applied", "remark": why}
-        near = Near(setting, folder, self.state / _NEAR)
+        near = trial.Near(setting, folder, self.state / _NEAR)
         begin = time.perf_counter()
         try:
             near.begin()
         except OSError as error:
             return {"outcome": "not_applied", "remark": f"cannot be copied to near storage ({error.strerror or error})"}
         copying_s = time.perf_counter() - begin
-        environment = environment_of(setting, near.output, self.state / f"run-{run.number}.hints")
-        if tuned.prepare is not None and (status := launch_shell(tuned.prepare, environment, log, lock=lock)):
+        environment = trial.environment_of(setting, near.output, self.state / f"run-{run.number}.hints")
+        if tuned.prepare is not None and (status := trial.launch_shell(tuned.prepare, environment, log, lock=lock)):
             raise InputError(
                 f"--prepare ended with status {status}", where=log, todo="fix it, then run vani tune --resume"
             )
         first = next((known.seconds for known in tuned.runs if known.outcome == "ended"), None)
         limit_s = None if first is None else _PATIENCE * first + _LEAST_PATIENCE_S
-        words = near.words(command_in(tuned.command, near.output))
+        words = near.words(trial.command_in(tuned.command, near.output))
         if setting.mapping is not None and self.mapped is not None:
             words = self.mapped(words, setting.mapping) or words
         if self.io_times is not None:
             words, environment = self.io_times.line(run.number, words, environment)
-        ended = launch(words, environment, log, limit_s=limit_s, lock=lock)
+        ended = trial.launch(words, environment, log, limit_s=limit_s, lock=lock)
         begin = time.perf_counter()
         try:
             near.bring_back()
@@ -212,14 +199,14 @@ class Session:
             return changes | {"outcome": "too_slow", "remark": f"stopped after {ended.seconds:.0f} s"}
         if ended.status:
             return changes | {"outcome": "failed", "remark": f"ended with status {ended.status}, see {log}"}
-        if tuned.verify is not None and (status := launch_shell(tuned.verify, environment, log, lock=lock)):
+        if tuned.verify is not None and (status := trial.launch_shell(tuned.verify, environment, log, lock=lock)):
             return changes | {
                 "outcome": "not_verified", "remark": f"--verify ended with status {status}, see {log}"
             }  # fmt: skip
         if tuned.time is not None:
-            text = printed_by(tuned.time, environment | {"VANI_LOG": str(log)}, lock=lock)
+            text = trial.printed_by(tuned.time, environment | {"VANI_LOG": str(log)}, lock=lock)
             try:
-                changes["seconds"] = seconds_in(text)
+                changes["seconds"] = trial.seconds_in(text)
             except ValueError as error:
                 raise InputError(
                     f"printed {error}, where seconds should be",

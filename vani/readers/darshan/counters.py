@@ -20,19 +20,7 @@ from numpy.typing import NDArray
 from vani.calls import MAX_SUM, FileClass, Layer
 from vani.counts import COLUMNS, UNKNOWN, CountedSizes, RunCounts
 from vani.distinct import distinct
-from vani.readers.darshan.facts import (
-    STREAMS,
-    dropped_of,
-    heat_of,
-    hints_passed,
-    hosts_of,
-    job_of,
-    layouts_of,
-    not_counted,
-    segments_of,
-    targets_of,
-    without_contradictions,
-)
+from vani.readers.darshan import facts
 from vani.readers.darshan.record_layouts import BINS
 from vani.readers.darshan.records import Module, Records
 from vani.readers.paths import classify_path
@@ -140,7 +128,7 @@ def counts_of(records: Records) -> tuple[RunCounts, list[str]]:
         A sum exceeds 64 bits.
     """
     name_of = dict(zip(records.ids.tolist(), records.names, strict=True))
-    modules, contradictions, unsound = without_contradictions(records.modules, name_of)
+    modules, contradictions, unsound = facts.without_contradictions(records.modules, name_of)
     records = replace(records, modules=modules)
     used = [records.modules[name].id for name, _ in _MODULES if name in records.modules]
     ids = distinct(np.concatenate([np.empty(0, np.uint64), *used]))
@@ -187,7 +175,7 @@ def counts_of(records: Records) -> tuple[RunCounts, list[str]]:
         RunCounts(
             paths=paths,
             file_class=np.array(
-                [FileClass.STANDARD_STREAM if p in STREAMS else classify_path(p) for p in paths], np.int8
+                [FileClass.STANDARD_STREAM if p in facts.STREAMS else classify_path(p) for p in paths], np.int8
             ),
             table=table,
             sizes=_joined(sizes),
@@ -195,17 +183,17 @@ def counts_of(records: Records) -> tuple[RunCounts, list[str]]:
             span_ns=span_ns,
             through=_through(records, files),
             requested=_requested(records),
-            layouts=layouts_of(records, files, _reach(table, len(paths))),
+            layouts=facts.layouts_of(records, files, _reach(table, len(paths))),
             mounts=records.mounts,
-            hosts=hosts_of(records),
-            segments=segments_of(records, files, span_ns),
-            heat=heat_of(records),
+            hosts=facts.hosts_of(records),
+            segments=facts.segments_of(records, files, span_ns),
+            heat=facts.heat_of(records),
             unsound=unsound,
-            dropped=dropped_of(records),
-            job=job_of(records),
-            hints_passed=hints_passed(records),
-            not_counted=not_counted(records, name_of),
-            targets=targets_of(records, files),
+            dropped=facts.dropped_of(records),
+            job=facts.job_of(records),
+            hints_passed=facts.hints_passed(records),
+            not_counted=facts.not_counted(records, name_of),
+            targets=facts.targets_of(records, files),
         ),
         problems,
     )

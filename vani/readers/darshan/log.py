@@ -19,17 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vani.errors import UnknownFormatError
-from vani.readers.darshan.record_layouts import (
-    GROWING,
-    LAYOUTS,
-    MISSING,
-    RecordLayout,
-    bins,
-    checked_records,
-    damaged_log,
-    module_numbers,
-    record_parts,
-)
+from vani.readers.darshan import record_layouts
 from vani.readers.darshan.regions import LogFile
 
 Ints = NDArray[np.int64]
@@ -50,7 +40,7 @@ class RecordColumns:
         Shape (records, words): the log's own 8-byte words.
     """
 
-    def __init__(self, rows: Ints, layout: RecordLayout) -> None:
+    def __init__(self, rows: Ints, layout: record_layouts.RecordLayout) -> None:
         self.id = rows[:, 0].astype(np.int64).view(np.uint64)
         streams = (self.id[:, None] == _STREAMS).any(axis=1)
         if streams.any():
@@ -167,11 +157,11 @@ def job_of(path: Path, numbers: tuple[int, int, int], times: tuple[float, float]
     uid, job_id, processes = numbers
     start, end = times
     if not 0 < processes <= _MAX_RANKS:
-        raise damaged_log(path, f"it claims {processes:,} processes")
+        raise record_layouts.damaged_log(path, f"it claims {processes:,} processes")
     if not 0 <= start <= _LATEST:
-        raise damaged_log(path, f"it claims to have started {start:,.0f} s after 1970")
+        raise record_layouts.damaged_log(path, f"it claims to have started {start:,.0f} s after 1970")
     if not 0 <= end - start <= MAX_SECONDS:
-        raise damaged_log(path, f"it claims to have run for {end - start:,.0f} s")
+        raise record_layouts.damaged_log(path, f"it claims to have run for {end - start:,.0f} s")
     exe, *lines = _text(text).split("\n")
     mounts = [(folder, kind) for kind, _, folder in (line.partition("\t") for line in lines) if kind and folder]
     pairs = (line.partition("=") for line in _text(notes).split("\n"))
@@ -194,7 +184,7 @@ class Log:
         self._file, header = file, file.header
         self.path, self.version, self.digest = file.path, header.version, file.digest
         self._order = header.order
-        self._number, self._versions = module_numbers(header.version), header.versions
+        self._number, self._versions = record_layouts.module_numbers(header.version), header.versions
         self._places = {file.name(number): number for number, (_, length) in enumerate(header.regions) if length}
         self._regions: dict[str, bytes] = {}
 
@@ -207,7 +197,8 @@ class Log:
             A region does not inflate completely, or ends inside a record.
         """
         for name, number in self._places.items():
-            if name not in _STREAMED and (number < 2 or name in LAYOUTS or name in GROWING):
+            is_known = name in record_layouts.LAYOUTS or name in record_layouts.GROWING
+            if name not in _STREAMED and (number < 2 or is_known):
                 self._region(name)
             else:
                 for _ in self._pieces(name, number, keep=False):
@@ -226,7 +217,7 @@ class Log:
         pieces = self._file.pieces(number, keep=keep)
         if name not in self._number:
             return pieces
-        return checked_records(self.path, name, self._versions[number - 2], self._order, pieces)
+        return record_layouts.checked_records(self.path, name, self._versions[number - 2], self._order, pieces)
 
     def has(self, module: str) -> bool:
         """Whether the log has a module's region."""
@@ -241,7 +232,7 @@ class Log:
     @property
     def lost_counters(self) -> bool:
         """Whether records with counters were dropped."""
-        without_counters = sum(1 << number for name, number in self._number.items() if name in GROWING)
+        without_counters = sum(1 << number for name, number in self._number.items() if name in record_layouts.GROWING)
         return bool(self._file.header.flags & ~without_counters)
 
     @cached_property
@@ -251,7 +242,8 @@ class Log:
         numbers = 7 if self.version >= _WIDE else 5
         begin = 8 * numbers + _METADATA
         if len(region) < begin:
-            raise damaged_log(self.path, f"its job has {len(region):,} bytes, and {begin:,} are its least")
+            fault = f"its job has {len(region):,} bytes, and {begin:,} are its least"
+            raise record_layouts.damaged_log(self.path, fault)
         uid, *times, processes, job_id = struct.unpack_from(f"{self._order}{numbers}q", region)
         notes, text = region[8 * numbers : begin], region[begin:]
         if numbers == 7:
@@ -261,7 +253,7 @@ class Log:
             start, end = float(times[0]), float(times[1] + 1)
         return job_of(self.path, (uid, job_id, processes), (start, end), notes, text)
 
-    def rows(self, module: str) -> tuple[NDArray[Any], RecordLayout]:
+    def rows(self, module: str) -> tuple[NDArray[Any], record_layouts.RecordLayout]:
         """The records of a module with counters: one row of 8-byte words each, in the log's byte order.
 
         Raises
@@ -269,7 +261,7 @@ class Log:
         TraceError
             Records have another form, or an invalid rank.
         """
-        layouts, region = LAYOUTS[module], self._region(module)
+        layouts, region = record_layouts.LAYOUTS[module], self._region(module)
         version = self._versions[self._number[module]] if region else max(layouts)
         layout = self._known(module, layouts, version)
         rows = np.frombuffer(region, f"{self._order}i8").reshape(-1, layout.size // 8)
@@ -285,14 +277,15 @@ class Log:
         processes, least, most = self.job.processes, int(ranks.min()), int(ranks.max())
         if least < -1 or most >= processes:
             wrong = least if least < -1 else most
-            raise damaged_log(self.path, f"{module} has a record of rank {wrong:,} of {processes:,} processes")
+            fault = f"{module} has a record of rank {wrong:,} of {processes:,} processes"
+            raise record_layouts.damaged_log(self.path, fault)
 
     def refuse_moments(self) -> None:
         """Raise UnknownFormatError if call times are not relative to the start of the run; here they always are."""
 
     def mixed(self) -> int:
         """Number of POSIX records that `rows` drops because stream calls were added to them."""
-        region, layout = self._region("POSIX"), LAYOUTS["POSIX"][1]
+        region, layout = self._region("POSIX"), record_layouts.LAYOUTS["POSIX"][1]
         if not region or self._versions[self._number["POSIX"]] != 1:
             return 0
         rows = np.frombuffer(region, f"{self._order}i8").reshape(-1, layout.size // 8)
@@ -316,10 +309,10 @@ class Log:
         if not self.has(module):
             return iter(())
         number = self._number[module]
-        growing = self._known(module, GROWING[module], self._versions[number])
+        growing = self._known(module, record_layouts.GROWING[module], self._versions[number])
         streamed = module in _STREAMED
         pieces = self._file.pieces(number + 2, keep=False) if streamed else iter((self._region(module),))
-        return record_parts(self.path, module, growing, self._order, pieces)
+        return record_layouts.record_parts(self.path, module, growing, self._order, pieces)
 
     def numbers(self, part: bytes, kind: str = "i8") -> NDArray[Any]:
         """The 8-byte numbers in a part, in this machine's byte order; incomplete trailing bytes are dropped."""
@@ -360,7 +353,7 @@ class Log:
                 begin, end = at + number.size, table.find(b"\0", at + number.size)
                 behind = end + 1
             if begin > len(table) or not begin <= end <= len(table):
-                raise damaged_log(self.path, "the name table ends inside a name")
+                raise record_layouts.damaged_log(self.path, "the name table ends inside a name")
             (file,) = number.unpack_from(table, at)
             if not names.get(file):
                 names[file] = _text(table[begin:end])
@@ -426,8 +419,9 @@ _OLD_COUNTERS: Final = (
     "INDEP_NC_OPENS", "COLL_NC_OPENS", "HDF5_OPENS", *(f"COMBINER_{number}" for number in range(18)), "HINTS",
     "VIEWS", "MODE", "BYTES_READ", "BYTES_WRITTEN", "MAX_BYTE_READ", "MAX_BYTE_WRITTEN", "CONSEC_READS",
     "CONSEC_WRITES", "SEQ_READS", "SEQ_WRITES", "RW_SWITCHES", "MEM_NOT_ALIGNED", "MEM_ALIGNMENT",
-    "FILE_NOT_ALIGNED", "FILE_ALIGNMENT", "MAX_READ_TIME_SIZE", "MAX_WRITE_TIME_SIZE", *bins("SIZE_{}_{}"),
-    *bins("SIZE_{}_AGG_{}"), *bins("EXTENT_{}_{}"),
+    "FILE_NOT_ALIGNED", "FILE_ALIGNMENT", "MAX_READ_TIME_SIZE", "MAX_WRITE_TIME_SIZE",
+    *record_layouts.bins("SIZE_{}_{}"),
+    *record_layouts.bins("SIZE_{}_AGG_{}"), *record_layouts.bins("EXTENT_{}_{}"),
     *(f"{what}{number}_{name}" for what, name in
       (("STRIDE", "STRIDE"), ("STRIDE", "COUNT"), ("ACCESS", "ACCESS"), ("ACCESS", "COUNT")) for number in range(1, 5)),
     "DEVICE", "SIZE_AT_OPEN", "FASTEST_RANK", "FASTEST_RANK_BYTES", "SLOWEST_RANK", "SLOWEST_RANK_BYTES",
@@ -461,9 +455,9 @@ class OldLog(Log):
         content = b"".join(file.old_pieces())
         self._job, records = content[:size], content[size:]
         if len(content) < size:
-            raise damaged_log(self.path, f"it has {len(content):,} bytes, and its job alone {size:,}")
+            raise record_layouts.damaged_log(self.path, f"it has {len(content):,} bytes, and its job alone {size:,}")
         if len(records) % _OLD_SIZE:
-            raise damaged_log(
+            raise record_layouts.damaged_log(
                 self.path, f"it has {len(records):,} bytes of records, and each has {_OLD_SIZE:,}: one is cut"
             )
         kind = np.dtype(
@@ -539,9 +533,9 @@ class OldLog(Log):
         """0: see the class."""
         return 0
 
-    def rows(self, module: str) -> tuple[NDArray[Any], RecordLayout]:
+    def rows(self, module: str) -> tuple[NDArray[Any], record_layouts.RecordLayout]:
         """See `Log.rows`."""
-        layout = LAYOUTS[module][max(LAYOUTS[module])]
+        layout = record_layouts.LAYOUTS[module][max(record_layouts.LAYOUTS[module])]
         chosen = self._chosen.get(module, np.zeros(len(self._id), np.bool_))
         counters, times = self._counters[chosen], self._times[chosen]
         words = np.full((len(counters), layout.size // 8), -1, np.int64)
@@ -550,7 +544,7 @@ class OldLog(Log):
         for name, at in layout.at.items():
             if name in layout.counters:
                 column = _column(module, name, counters)
-                words[:, layout.first + at] = MISSING.get(name, -1) if column is None else column
+                words[:, layout.first + at] = record_layouts.MISSING.get(name, -1) if column is None else column
             else:
                 seconds = _seconds(module, name, times)
                 words[:, behind + at] = seconds.view(np.int64)

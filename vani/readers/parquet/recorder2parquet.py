@@ -24,19 +24,7 @@ from vani.errors import TraceError
 from vani.readers.delivery import Rows
 from vani.readers.functions import FACTS
 from vani.readers.interpret import interpret
-from vani.readers.parquet.reader import (
-    SET_BACK_S,
-    FunctionNames,
-    KnownTables,
-    PairCounter,
-    ParquetReader,
-    RankCounter,
-    indices,
-    integers,
-    nanoseconds,
-    plain_texts,
-    too_long,
-)
+from vani.readers.parquet import reader
 from vani.readers.paths import PathTable, Probes
 from vani.readers.scanned import Columns
 from vani.readers.signatures import NO_VALUE, CallTable, HandleTable, Signatures
@@ -81,7 +69,7 @@ _FLAT = Limit(
 )
 
 
-class Recorder2ParquetReader(ParquetReader):
+class Recorder2ParquetReader(reader.ParquetReader):
     """A `_parquet` folder written by Recorder's recorder2parquet.
 
     Distinct calls (function, depth, thread and arguments) form a call table like that of a Recorder trace, and the
@@ -107,8 +95,8 @@ class Recorder2ParquetReader(ParquetReader):
     _keys: pa.LargeBinaryArray
     _signatures: Signatures
 
-    def _tables(self) -> KnownTables:
-        names, paths, handles = FunctionNames(), PathTable(), HandleTable()
+    def _tables(self) -> reader.KnownTables:
+        names, paths, handles = reader.FunctionNames(), PathTable(), HandleTable()
         keys, counts, calls, problems = self._distinct()
         table = _call_table(keys, names)
         signatures = interpret(table, tuple(names.texts), paths, handles)
@@ -120,14 +108,14 @@ class Recorder2ParquetReader(ParquetReader):
         self._keys, self._signatures = keys, signatures
         probes = Probes(names.texts)
         probes.see(signatures, np.arange(len(signatures)))
-        pairs = PairCounter()
+        pairs = reader.PairCounter()
         for _, batch in self._parts.batches(["rank", *_HEAD, *_ARGUMENTS]):
-            pairs.add(integers(batch["rank"]), signatures.file[self._ids(batch)])
+            pairs.add(reader.integers(batch["rank"]), signatures.file[self._ids(batch)])
         problems += signatures.problems
         if unresolved.any():
             lost = int(counts[unresolved].sum())
             problems.append(f"offsets of {counted(lost, 'call')} are patterns such as 4096*r+0: unknown")
-        return KnownTables(
+        return reader.KnownTables(
             calls=calls,
             paths=paths.paths,
             names=names.texts,
@@ -142,10 +130,10 @@ class Recorder2ParquetReader(ParquetReader):
         """Distinct keys in order of appearance, their counts, calls by rank, and problems with ranks."""
         keys = pa.array([], pa.large_binary())
         counts = np.zeros(0, dtype=np.int64)
-        counter, left_out = RankCounter(), Counter[str]()
+        counter, left_out = reader.RankCounter(), Counter[str]()
         series_of_rank: dict[str, Ints] = {}
         for number, batch in self._parts.batches(["rank", *_HEAD, *_ARGUMENTS], left_out=left_out):
-            rank = integers(batch["rank"])
+            rank = reader.integers(batch["rank"])
             counter.add(rank)
             self._note_series(number, rank, series_of_rank)
             number_of, distinct_keys = _keys_of(batch)
@@ -192,18 +180,18 @@ class Recorder2ParquetReader(ParquetReader):
     def _columns(self, ranks: range, left_out: Counter[str]) -> Iterator[Columns]:
         names = ["rank", "index", "tstart", "tend", *_HEAD, *_ARGUMENTS]
         for _, batch in self._parts.batches(names, ranks, left_out):
-            rank = integers(batch["rank"])
+            rank = reader.integers(batch["rank"])
             column: Columns = {
                 "rank": rank,
                 "ids": self._ids(batch),
                 # Interpreted as unsigned, the converter's 32-bit number wraps only after twice as many calls.
-                "number": integers(batch["index"]) & 0xFFFFFFFF
+                "number": reader.integers(batch["index"]) & 0xFFFFFFFF
                 if "index" in batch
                 else np.zeros(len(rank), np.int64),
                 "begin": batch["tstart"].to_numpy(zero_copy_only=False),
                 "end": batch["tend"].to_numpy(zero_copy_only=False),
             }
-            wrong = too_long(column["begin"]) | too_long(column["end"])
+            wrong = reader.too_long(column["begin"]) | reader.too_long(column["end"])
             yield self._without(wrong, column, left_out)
 
     def _order(self, column: Columns) -> tuple[Ints, Ints]:
@@ -211,7 +199,8 @@ class Recorder2ParquetReader(ParquetReader):
 
     def _rows(self, column: Columns, piece: Piece) -> Rows:
         begin, end = column["begin"], column["end"]
-        start, stop = nanoseconds(begin, least=-SET_BACK_S), nanoseconds(end, least=-SET_BACK_S)
+        start, stop = reader.nanoseconds(begin, least=-reader.SET_BACK_S), reader.nanoseconds(end,
+            least=-reader.SET_BACK_S)
         piece.repaired_times += int((~(end >= begin) | ~(begin >= 0)).sum())
         return Rows(
             column["rank"].astype(np.int32),
@@ -235,16 +224,16 @@ def _keys_of(batch: dict[str, pa.Array]) -> tuple[Ints, pa.LargeBinaryArray]:
         if kinds * size > _MAX_COMBINATIONS:
             # Only a few of the possible combinations occur, so renumbering makes them fit 64 bits again.
             again = pc.dictionary_encode(pa.array(combined))
-            combined, kinds = indices(again), len(again.dictionary)
-        combined = combined * size + indices(column)
+            combined, kinds = reader.indices(again), len(again.dictionary)
+        combined = combined * size + reader.indices(column)
         kinds *= size
     encoded = pc.dictionary_encode(pa.array(combined))
-    number = indices(encoded)
+    number = reader.indices(encoded)
     one_of_each = np.empty(len(encoded.dictionary), np.int64)
     one_of_each[number[::-1]] = np.arange(len(number) - 1, -1, -1)
     rows = pa.array(one_of_each)
     keys = pc.dictionary_encode(_joined({name: column.take(rows) for name, column in batch.items()}))
-    return indices(keys)[number], keys.dictionary
+    return reader.indices(keys)[number], keys.dictionary
 
 
 def _joined(batch: dict[str, pa.Array]) -> pa.LargeBinaryArray:
@@ -267,17 +256,17 @@ def _joined(batch: dict[str, pa.Array]) -> pa.LargeBinaryArray:
     return joined
 
 
-def _call_table(keys: pa.LargeBinaryArray, names: FunctionNames) -> CallTable:
+def _call_table(keys: pa.LargeBinaryArray, names: reader.FunctionNames) -> CallTable:
     """The call table of distinct keys."""
     width = len(_HEAD) + len(_ARGUMENTS)
-    texts = pa.array(plain_texts(keys), pa.large_string())
+    texts = pa.array(reader.plain_texts(keys), pa.large_string())
     pieces = pc.split_pattern(texts, _BETWEEN).flatten() if len(texts) else pa.array([], pa.large_string())
 
     def column(index: int) -> pa.Array:
         return pieces.take(pa.array(np.arange(len(texts)) * width + index))
 
     def numbers(name: str) -> Ints:
-        return integers(pc.cast(column(_HEAD.index(name)), pa.int64()))
+        return reader.integers(pc.cast(column(_HEAD.index(name)), pa.int64()))
 
     is_user = pc.equal(column(_HEAD.index("cat")), _USER_CATEGORY)
     # Names of a program's own functions could equal those of traced calls, and their number is unlimited.

@@ -24,18 +24,7 @@ from vani.calls import Flag, Layer
 from vani.distinct import distinct
 from vani.readers.delivery import Rows
 from vani.readers.functions import Meaning, PositionRule, layer_of, meaning_of
-from vani.readers.parquet.reader import (
-    SET_BACK_S,
-    FunctionNames,
-    KnownTables,
-    PairCounter,
-    ParquetReader,
-    RankCounter,
-    coded,
-    integers,
-    nanoseconds,
-    too_long,
-)
+from vani.readers.parquet import reader
 from vani.readers.paths import PathTable
 from vani.readers.scanned import Columns
 from vani.readers.signatures import MAX_OFFSET, NO_VALUE, Signatures, believed
@@ -104,7 +93,7 @@ class _Files:
         return code
 
 
-class WisIOReader(ParquetReader):
+class WisIOReader(reader.ParquetReader):
     """A directory of `part.*.parquet` files written by WisIO's converter."""
 
     tool = "wisio"
@@ -127,28 +116,28 @@ class WisIOReader(ParquetReader):
 
     _tick_ns = _USUAL_TICK_S * 1e9
     _files: _Files
-    _names: FunctionNames
+    _names: reader.FunctionNames
 
-    def _tables(self) -> KnownTables:
-        names, paths, pairs = FunctionNames(), PathTable(), PairCounter()
+    def _tables(self) -> reader.KnownTables:
+        names, paths, pairs = reader.FunctionNames(), PathTable(), reader.PairCounter()
         files = _Files(paths)
-        counter, left_out = RankCounter(), Counter[str]()
+        counter, left_out = reader.RankCounter(), Counter[str]()
         nested = False
         ticks = seconds = 0.0
         ratios: list[float] = []
         processes: set[int] = set()
         columns = ["rank", "func_id", "file_name", "tstart", "tend", "tmid", "level", "proc"]
         for _, batch in self._parts.batches(columns, left_out=left_out):
-            rank = integers(batch["rank"])
+            rank = reader.integers(batch["rank"])
             counter.add(rank)
-            func = coded(batch["func_id"], names.number)
-            file = coded(batch["file_name"], files.code)
+            func = reader.coded(batch["func_id"], names.number)
+            file = reader.coded(batch["file_name"], files.code)
             file[np.isin(func, _mistaken(names))] = -1
             pairs.add(rank, file)
-            nested = nested or bool("level" in batch and (integers(batch["level"]) > 0).any())
+            nested = nested or bool("level" in batch and (reader.integers(batch["level"]) > 0).any())
             middle = (_seconds(batch["tstart"]) + _seconds(batch["tend"])) / 2
-            tick = integers(batch["tmid"]).astype(np.float64)
-            plausible = np.isfinite(middle) & ~too_long(middle)
+            tick = reader.integers(batch["tmid"]).astype(np.float64)
+            plausible = np.isfinite(middle) & ~reader.too_long(middle)
             ticks += float(tick[plausible].sum())
             seconds += float(middle[plausible].sum())
             late = plausible & (tick > 0) & (middle > 0)
@@ -168,7 +157,7 @@ class WisIOReader(ParquetReader):
         self._tick_ns = _tick(seconds, ticks) * 1e9
         self._files, self._names = files, names
         users = pairs.users(len(paths.paths))
-        return KnownTables(
+        return reader.KnownTables(
             calls=calls, paths=paths.paths, names=names.texts, users=users, nested=nested, problems=problems
         )
 
@@ -186,14 +175,14 @@ class WisIOReader(ParquetReader):
         names = ["rank", "func_id", "file_name", "size", "duration", "tmid", "index", "thread_id", "level"]
         for _, batch in self._parts.batches(names, ranks, left_out):
             column: Columns = {
-                name: integers(a, NO_VALUE if name == "size" else 0)
+                name: reader.integers(a, NO_VALUE if name == "size" else 0)
                 for name, a in batch.items()
                 if pa.types.is_integer(a.type)
             }
-            column["func"] = coded(batch["func_id"], self._names.number)
-            column["file"] = coded(batch["file_name"], self._files.code)
+            column["func"] = reader.coded(batch["func_id"], self._names.number)
+            column["file"] = reader.coded(batch["file_name"], self._files.code)
             column["duration"] = _seconds(batch["duration"])
-            wrong = too_long(column["duration"]) | too_long(column["tmid"] * (self._tick_ns / 1e9))
+            wrong = reader.too_long(column["duration"]) | reader.too_long(column["tmid"] * (self._tick_ns / 1e9))
             yield self._without(wrong, column, left_out)
 
     def _order(self, column: Columns) -> tuple[Ints, Ints]:
@@ -207,12 +196,12 @@ class WisIOReader(ParquetReader):
 
     def _times(self, column: Columns) -> tuple[Ints, Ints]:
         """Start and duration in ns."""
-        duration = nanoseconds(column["duration"])
+        duration = reader.nanoseconds(column["duration"])
         middle = np.rint(column["tmid"] * self._tick_ns).astype(np.int64)
         start = middle - duration // 2
         # No clock is set back further than this, so such times are damage; the middle of the first call may be near 0.
         return np.where(
-            middle < 0, np.where(start < -SET_BACK_S * 1e9, 0, start), np.maximum(start, 0)
+            middle < 0, np.where(start < -reader.SET_BACK_S * 1e9, 0, start), np.maximum(start, 0)
         ), duration
 
     def _rows(self, column: Columns, piece: Piece) -> Rows:
@@ -235,7 +224,7 @@ def _tick(seconds: float, ticks: float) -> float:
     return power if abs(ratio / power - 1) < 0.05 else ratio
 
 
-def _mistaken(names: FunctionNames) -> list[int]:
+def _mistaken(names: reader.FunctionNames) -> list[int]:
     return [i for i, n in enumerate(names.texts) if n in _FILE_IS_ANOTHER_ARGUMENT]
 
 

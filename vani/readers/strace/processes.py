@@ -26,15 +26,8 @@ from numpy.typing import NDArray
 from vani.calls import FileClass, Flag, Kind
 from vani.columns import to_arrow, to_numpy
 from vani.distinct import distinct
+from vani.readers import programs
 from vani.readers.paths import classify_path
-from vani.readers.programs import (
-    RANK_LAUNCHERS,
-    SHELL_SCRIPT,
-    app_of,
-    is_interpreter,
-    is_launcher,
-    program_behind,
-)
 from vani.readers.signatures import NO_VALUE
 from vani.readers.strace import MARK
 from vani.readers.strace.lines import Block, Calls, named_first, plain
@@ -58,7 +51,7 @@ def command_of(folder: Path) -> list[str]:
     except (OSError, ValueError, KeyError, TypeError):
         return []
     words = [str(word) for word in noted] if isinstance(noted, list) else []
-    return words[program_behind(words) :]
+    return words[programs.program_behind(words) :]
 
 
 Ints = NDArray[np.int64]
@@ -275,7 +268,7 @@ class Processes:
                 return None
             above = int(leaders[parent])
             execution = self.execution[above]
-            if execution >= 0 and apps[execution] in RANK_LAUNCHERS:
+            if execution >= 0 and apps[execution] in programs.RANK_LAUNCHERS:
                 return process
             process = above
         return None
@@ -294,7 +287,7 @@ class Processes:
         return len(self.begun_by) - 1
 
 
-_SCRIPT = re.compile(r"\.(?:py|pl|rb|[rR]|jl|lua|tcl)$|" + SHELL_SCRIPT)
+_SCRIPT = re.compile(r"\.(?:py|pl|rb|[rR]|jl|lua|tcl)$|" + programs.SHELL_SCRIPT)
 _OF_LIBRARY = re.compile(r"/python\d|/(?:site|dist)-packages/|^/usr/(?:lib|share)|^/etc/")
 _MAX_SCRIPTS = 8
 """Maximum number of an interpreter's files that may be its script."""
@@ -360,17 +353,18 @@ def app_names(executions: Sequence[Execution], scripts: dict[int, str], command:
     names = [posixpath.basename(execution.file) for execution in executions]
     apps = []
     for number, (name, execution) in enumerate(zip(names, executions, strict=True)):
-        script = scripts.get(number, "") if is_interpreter(name) and len(execution.command) < 2 else ""
-        apps.append(posixpath.basename(script) or app_of(execution.command) or name)
+        script = scripts.get(number, "") if programs.is_interpreter(name) and len(execution.command) < 2 else ""
+        apps.append(posixpath.basename(script) or programs.app_of(execution.command) or name)
     first = posixpath.basename(command[0]) if command else ""
     if first in names:
         number = names.index(first)
-        apps[number] = app_of(command)
+        apps[number] = programs.app_of(command)
         # A shim, such as pyenv's or a module's, becomes its interpreter.
         becomes = executions[number].becomes
         while becomes >= 0:
-            if is_interpreter(first) and is_interpreter(names[becomes]) and not is_launcher(names[becomes]):
-                apps[becomes] = app_of(command)
+            interpreted = programs.is_interpreter(first) and programs.is_interpreter(names[becomes])
+            if interpreted and not programs.is_launcher(names[becomes]):
+                apps[becomes] = programs.app_of(command)
             becomes = executions[becomes].becomes
     return apps
 
@@ -451,7 +445,7 @@ class Bystanders:
         execution, number = np.array(processes.execution, np.int64)[leaders], len(leaders)
         thread, file, size, writes = (np.concatenate(column) for column in zip(*self._moved, strict=True))
         data = _is_data(file, paths, classes)
-        data[data] = [not is_launcher(paths[code]) for code in file[data].tolist()]
+        data[data] = [not programs.is_launcher(paths[code]) for code in file[data].tolist()]
         moved = np.zeros((2, number), np.int64)
         np.add.at(moved, (writes[data].astype(np.int64), leaders[thread[data]]), size[data])
         launchers: Bools = _launches(processes)[execution] & ((moved[1] == 0) & (moved[0] < _MUCH))[leaders]
@@ -476,7 +470,7 @@ _MAKES = [number for number, name in enumerate(FUNCTIONS) if name in ("mkdir", "
 
 def _launches(processes: Processes) -> Bools:
     """Whether each execution, by number, starts other programs; the last entry is for unknown programs."""
-    return np.array([is_launcher(execution.file) for execution in processes.executions] + [False], np.bool_)
+    return np.array([programs.is_launcher(execution.file) for execution in processes.executions] + [False], np.bool_)
 
 
 def _is_data(file: Ints, paths: Sequence[str], classes: NDArray[np.int8]) -> Bools:

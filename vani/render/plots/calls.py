@@ -6,28 +6,8 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from vani.render.plots import encoding
 from vani.render.plots.drawing import Drawing, Row, plot
-from vani.render.plots.encoding import (
-    CALL_KINDS,
-    NO_TIMES,
-    SHARE,
-    by_size,
-    category,
-    chart,
-    colour,
-    log_marks,
-    name,
-    number,
-    numbered,
-    ordered,
-    quantity,
-    seconds_axis,
-    size_axis,
-    size_labels,
-    stacked,
-    text,
-    up_to,
-)
 from vani.schema.profile import IOStats, Profile
 from vani.schema.timeline import CallTimes, HeatMap
 from vani.units import counted, format_bytes, format_rate, format_seconds, format_share
@@ -52,12 +32,12 @@ _LAYERS = {
 def layers(profile: Profile, heat: HeatMap | None) -> Drawing | str:
     """Seconds in calls of each library by kind; with only a profile, the profile's figures."""
     if heat is None and profile.workflow.io.time_s.total is None:
-        return NO_TIMES
+        return encoding.NO_TIMES
     # A profile distinguishes kinds only for file-system calls.
     of_layer: dict[str, list[float]] = (
         {"file system": _seconds(profile.workflow.io)}
         if heat is None
-        else {_LAYERS[cost.layer]: [getattr(cost, kind) for kind in CALL_KINDS] for cost in heat.layers}
+        else {_LAYERS[cost.layer]: [getattr(cost, kind) for kind in encoding.CALL_KINDS] for cost in heat.layers}
     )
     if not any(map(any, of_layer.values())):
         return "no time was spent in I/O"
@@ -67,24 +47,24 @@ def layers(profile: Profile, heat: HeatMap | None) -> Drawing | str:
         {
             "layer": layer,
             "kind": kind,
-            "seconds": number(amount),
-            "from": number(begin),
-            "to": number(end),
+            "seconds": encoding.number(amount),
+            "from": encoding.number(begin),
+            "to": encoding.number(end),
             "share": format_share(amount / sum(seconds)),
         }
         for layer, seconds in of_layer.items()
-        for kind, amount, begin, end in stacked(CALL_KINDS, seconds)
+        for kind, amount, begin, end in encoding.stacked(encoding.CALL_KINDS, seconds)
     ]
     totals = [
-        {"layer": layer, "to": number(sum(seconds)), "text": format_seconds(sum(seconds))}
+        {"layer": layer, "to": encoding.number(sum(seconds)), "text": format_seconds(sum(seconds))}
         for layer, seconds in of_layer.items()
     ]
-    y = category("layer", sort=list(of_layer), axis={"title": None, "ticks": False, "domain": False})
+    y = encoding.category("layer", sort=list(of_layer), axis={"title": None, "ticks": False, "domain": False})
     x: dict[str, Any] = {
         "type": "quantitative",
-        "axis": seconds_axis("seconds in calls, summed over processes"),
+        "axis": encoding.seconds_axis("seconds in calls, summed over processes"),
         # Room for the totals after the bars.
-        "scale": up_to(max(map(sum, of_layer.values())), 56),
+        "scale": encoding.up_to(max(map(sum, of_layer.values())), 56),
     }
     bars = {
         "mark": {"type": "bar", "height": {"band": 0.7}},
@@ -92,12 +72,12 @@ def layers(profile: Profile, heat: HeatMap | None) -> Drawing | str:
             "y": y,
             "x": {**x, "field": "from"},
             "x2": {"field": "to"},
-            "color": colour(None, (v["kind"] for v in values)),
+            "color": encoding.colour(None, (v["kind"] for v in values)),
             "tooltip": [
-                category("layer"),
-                category("kind"),
-                quantity("seconds", format=",.6~g"),
-                category("share", title="of the layer's time"),
+                encoding.category("layer"),
+                encoding.category("kind"),
+                encoding.quantity("seconds", format=",.6~g"),
+                encoding.category("share", title="of the layer's time"),
             ],
         },
     }
@@ -116,21 +96,22 @@ def layers(profile: Profile, heat: HeatMap | None) -> Drawing | str:
         )
     said = "; ".join(
         f"{layer}: "
-        + ", ".join(f"{kind} {format_seconds(amount)}" for kind, amount, _, _ in stacked(CALL_KINDS, seconds))
+        + ", ".join(f"{kind} {format_seconds(amount)}" for kind, amount, _,
+            _ in encoding.stacked(encoding.CALL_KINDS, seconds))
         for layer, seconds in of_layer.items()
         if any(seconds)
     )
     return Drawing(
         caption=caption,
         description=f"Seconds summed over {processes:,} processes of a run of {format_seconds(runtime)}. {said}.",
-        spec=chart(
+        spec=encoding.chart(
             values,
             34 * len(of_layer) + 10,
-            layer=[bars, text(totals, {"y": y, "x": {**x, "field": "to"}}, "text", dx=5)],
+            layer=[bars, encoding.text(totals, {"y": y, "x": {**x, "field": "to"}}, "text", dx=5)],
         ),
         table=(
-            ("layer", *(f"{kind} (s)" for kind in CALL_KINDS)),
-            tuple((layer, *map(number, seconds)) for layer, seconds in of_layer.items()),
+            ("layer", *(f"{kind} (s)" for kind in encoding.CALL_KINDS)),
+            tuple((layer, *map(encoding.number, seconds)) for layer, seconds in of_layer.items()),
         ),
         sentence=f"All I/O time, {format_seconds(sum(of_layer[values[0]['layer']]))} summed over {processes:,} "
         f"processes, is spent in {values[0]['kind']} calls of {values[0]['layer']}."
@@ -155,7 +136,7 @@ def ops(profile: Profile) -> Drawing | str:
     entities = [("workload", profile.workflow.io)]
     if len(profile.apps) > 1:
         apps = sorted(profile.apps, key=lambda a: (-sum(_seconds(a.io)), -sum(_counts(a.io)), a.name))
-        entities += [(name(app.name, 24), app.io) for app in apps[:_MAX_APPS]]
+        entities += [(encoding.name(app.name, 24), app.io) for app in apps[:_MAX_APPS]]
     rows = [
         (f"{label}, by {'time' if is_time else 'number'}", is_time, amounts)
         for label, io in entities
@@ -169,27 +150,27 @@ def ops(profile: Profile) -> Drawing | str:
     values: list[dict[str, Any]] = []
     for i, (_, is_time, amounts) in enumerate(rows):
         shares = [amount / sum(amounts) for amount in amounts]
-        of_kind = dict(zip(CALL_KINDS, amounts, strict=True))
-        for kind, share, begin, end in stacked(CALL_KINDS, shares):
+        of_kind = dict(zip(encoding.CALL_KINDS, amounts, strict=True))
+        for kind, share, begin, end in encoding.stacked(encoding.CALL_KINDS, shares):
             amount = of_kind[kind]
             values.append(
                 {
                     "row": i,
                     "kind": kind,
-                    "amount": number(amount),
+                    "amount": encoding.number(amount),
                     "text": format_seconds(amount) if is_time else counted(int(amount), "call"),
-                    "share": number(share),
-                    "from": number(begin),
-                    "to": number(min(1.0, end)),
+                    "share": encoding.number(share),
+                    "from": encoding.number(begin),
+                    "to": encoding.number(min(1.0, end)),
                 }
             )
-    params, y = numbered("row", [label for label, _, _ in rows])
+    params, y = encoding.numbered("row", [label for label, _, _ in rows])
     axis = {
         "title": "share of calls" + (", of their time" if timed else ""),
-        "labelExpr": SHARE,
+        "labelExpr": encoding.SHARE,
         "tickCount": 5,
     }
-    spec = chart(
+    spec = encoding.chart(
         values,
         26 * len(rows) + 10,
         params=params,
@@ -197,14 +178,14 @@ def ops(profile: Profile) -> Drawing | str:
         mark={"type": "bar", "height": {"band": 0.72}},
         encoding={
             "y": y,
-            "x": quantity("from", scale={"domain": [0, 1]}, axis=axis),
+            "x": encoding.quantity("from", scale={"domain": [0, 1]}, axis=axis),
             "x2": {"field": "to"},
-            "color": colour(None, [v["kind"] for v in values]),
+            "color": encoding.colour(None, [v["kind"] for v in values]),
             "tooltip": [
-                category("name"),
-                category("kind"),
-                category("text", title="amount"),
-                quantity("share", format=".3~%"),
+                encoding.category("name"),
+                encoding.category("kind"),
+                encoding.category("text", title="amount"),
+                encoding.quantity("share", format=".3~%"),
             ],
         },
     )
@@ -224,8 +205,9 @@ def ops(profile: Profile) -> Drawing | str:
         ),
         spec=spec,
         table=(
-            ("entity", *CALL_KINDS, "unit"),
-            tuple((label, *map(number, amounts), "s" if is_time else "calls") for label, is_time, amounts in rows),
+            ("entity", *encoding.CALL_KINDS, "unit"),
+            tuple((label, *map(encoding.number, amounts), "s" if is_time else "calls") for label, is_time,
+                amounts in rows),
         ),
         sentence=f"All {sum(counts):,} file-system calls are {_composition(counts).removeprefix('100 % ')}."
         if len({v["kind"] for v in values}) == 1
@@ -234,17 +216,17 @@ def ops(profile: Profile) -> Drawing | str:
 
 
 def _counts(io: IOStats) -> list[float]:
-    return [getattr(io.ops, kind) for kind in CALL_KINDS]
+    return [getattr(io.ops, kind) for kind in encoding.CALL_KINDS]
 
 
 def _seconds(io: IOStats) -> list[float]:
     """Seconds by kind; all 0 in a profile without times."""
-    return [getattr(io.time_s, kind) or 0.0 for kind in CALL_KINDS]
+    return [getattr(io.time_s, kind) or 0.0 for kind in encoding.CALL_KINDS]
 
 
 def _composition(amounts: Sequence[float]) -> str:
     """`6.6 % data, 88 % flushing and 5.7 % metadata`."""
-    of = dict(zip(CALL_KINDS, amounts, strict=True))
+    of = dict(zip(encoding.CALL_KINDS, amounts, strict=True))
     parts = {"data": of["read"] + of["write"], "flushing": of["sync"], "metadata": of["metadata"]}
     said = [f"{format_share(part / sum(amounts))} {what}" for what, part in parts.items() if part]
     if not said:
@@ -286,7 +268,7 @@ def call_times(profile: Profile, heat: HeatMap) -> Drawing | str:
             "lasts": _label(decade),
             "kind": kind,
             "measure": measure,
-            "share": number(amount / whole),
+            "share": encoding.number(amount / whole),
             "text": shown,
         }
         for (decade, kind), (calls, time) in sorted(sums.items())
@@ -299,28 +281,28 @@ def call_times(profile: Profile, heat: HeatMap) -> Drawing | str:
     of_slow = [both for (at, _), both in sums.items() if at == slow]
     measures = {"domain": [_NUMBER, _TIME]}
     angle = {"expr": f"width < {100 * len(bins)} ? -35 : 0"}
-    spec = chart(
+    spec = encoding.chart(
         values,
         200,
         mark={"type": "bar"},
         encoding={
-            "x": ordered(
+            "x": encoding.ordered(
                 "lasts",
                 sort=bins,
                 scale={"domain": bins, "paddingInner": 0.25},
                 axis={"title": "a call takes", "labelAngle": angle},
             ),
-            "xOffset": category("measure", scale=measures),
-            "y": quantity("share", axis={"title": "share", "labelExpr": SHARE, "tickCount": 5}),
-            "color": colour(None, (kind for _, kind in sums)),
+            "xOffset": encoding.category("measure", scale=measures),
+            "y": encoding.quantity("share", axis={"title": "share", "labelExpr": encoding.SHARE, "tickCount": 5}),
+            "color": encoding.colour(None, (kind for _, kind in sums)),
             # Pale and full colours distinguish number from time without a second scale.
-            "opacity": category("measure", scale={**measures, "range": [0.5, 1]}, legend=None),
+            "opacity": encoding.category("measure", scale={**measures, "range": [0.5, 1]}, legend=None),
             "tooltip": [
-                ordered("lasts", title="a call takes"),
-                category("kind"),
-                category("measure"),
-                category("text", title="amount"),
-                quantity("share", format=".3~%"),
+                encoding.ordered("lasts", title="a call takes"),
+                encoding.category("kind"),
+                encoding.category("measure"),
+                encoding.category("text", title="amount"),
+                encoding.quantity("share", format=".3~%"),
             ],
         },
     )
@@ -334,7 +316,7 @@ def call_times(profile: Profile, heat: HeatMap) -> Drawing | str:
         table=(
             ("a call takes", "kind", "calls", "seconds"),
             tuple(
-                (_label(decade), kind, int(calls), number(time))
+                (_label(decade), kind, int(calls), encoding.number(time))
                 for (decade, kind), (calls, time) in sorted(sums.items())
             ),
         ),
@@ -389,12 +371,13 @@ def transfer_sizes(profile: Profile, heat: HeatMap | None) -> Drawing | str:
         for c in cells
         if c.direction not in impossible
     }
-    bins = by_size(size for _, size in counts)
+    bins = encoding.by_size(size for _, size in counts)
     values: list[dict[str, Any]] = []
     for (kind, size), count in counts.items():
         rate, moved = rates.get((kind, size), (None, None))
-        value: dict[str, Any] = {"size": size, "kind": kind, "operations": count, "share": number(count / total)}
-        values.append(value | ({"rate": number(rate), "bytes": moved} if rate else {}))
+        value: dict[str, Any] = {"size": size, "kind": kind, "operations": count,
+            "share": encoding.number(count / total)}
+        values.append(value | ({"rate": encoding.number(rate), "bytes": moved} if rate else {}))
     kinds = list(dict.fromkeys(kind for kind, _ in counts))
     small = sum(c for (_, size), c in counts.items() if size in ("0-1K", "1K-4K")) / total
     caption = "Number of reads and writes by the bytes they request" + (
@@ -430,30 +413,30 @@ def _bars_and_rates(
     values: Sequence[dict[str, Any]], bins: Sequence[str], kinds: list[str], *, with_rates: bool
 ) -> dict[str, Any]:
     shared = {
-        "x": ordered(
+        "x": encoding.ordered(
             "size",
             sort=bins,
             scale={"domain": bins, "paddingInner": 0.25},
-            axis={"title": "request size (bytes)", **size_labels(bins)},
+            axis={"title": "request size (bytes)", **encoding.size_labels(bins)},
         ),
-        "xOffset": category("kind", sort=kinds, scale={"domain": kinds}),
+        "xOffset": encoding.category("kind", sort=kinds, scale={"domain": kinds}),
     }
     tooltip = [
-        ordered("size"),
-        category("kind"),
-        quantity("operations", format=","),
-        quantity("share", format=".2~%", title="share of operations"),
-        quantity("bytes", format=","),
-        quantity("rate", format=".3~s", title="bytes per second of one process"),
+        encoding.ordered("size"),
+        encoding.category("kind"),
+        encoding.quantity("operations", format=","),
+        encoding.quantity("share", format=".2~%", title="share of operations"),
+        encoding.quantity("bytes", format=","),
+        encoding.quantity("rate", format=".3~s", title="bytes per second of one process"),
     ]
-    legend = colour(None, kinds)
-    axis = {"title": "share of operations (bars)" if with_rates else "share of operations", "labelExpr": SHARE}
+    legend = encoding.colour(None, kinds)
+    axis = {"title": "share of operations (bars)" if with_rates else "share of operations", "labelExpr": encoding.SHARE}
     layers: list[dict[str, Any]] = [
         {
             "mark": {"type": "bar", "opacity": 0.55 if with_rates else 1},
             "encoding": {
                 **shared,
-                "y": quantity("share", axis=axis),
+                "y": encoding.quantity("share", axis=axis),
                 "color": legend,
                 "tooltip": tooltip if with_rates else tooltip[:4],
             },
@@ -461,12 +444,12 @@ def _bars_and_rates(
     ]
     known = [v["rate"] for v in values if "rate" in v]
     if known:
-        low, high = number(min(known) / 3), number(max(known) * 3)
-        axis = size_axis("rate of one process (diamonds)", per_second=True)
-        rate = quantity(
+        low, high = encoding.number(min(known) / 3), encoding.number(max(known) * 3)
+        axis = encoding.size_axis("rate of one process (diamonds)", per_second=True)
+        rate = encoding.quantity(
             "rate",
             scale={"type": "log", "domain": [low, high], "nice": False},
-            axis={**axis, "grid": False, "values": log_marks(low, high)},
+            axis={**axis, "grid": False, "values": encoding.log_marks(low, high)},
         )
         mark = {"type": "point", "shape": "diamond", "filled": True, "size": 110, "style": "outlined", "opacity": 1}
         layers.append(
@@ -476,7 +459,7 @@ def _bars_and_rates(
                 "encoding": {**shared, "y": rate, "color": legend, "tooltip": tooltip},
             }
         )
-    return chart(values, 240, layer=layers, resolve={"scale": {"y": "independent"}})
+    return encoding.chart(values, 240, layer=layers, resolve={"scale": {"y": "independent"}})
 
 
 def _one_size(profile: Profile, kind: str, size: str, total: int, rates: Rates) -> str:

@@ -7,18 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from vani.render.plots import encoding
 from vani.render.plots.drawing import Drawing, plot
-from vani.render.plots.encoding import (
-    KINDS,
-    NO_TIMES,
-    category,
-    chart,
-    logarithmic,
-    name,
-    number,
-    quantity,
-    tail,
-)
 from vani.schema.profile import App, Profile
 from vani.schema.timeline import FileUse, HeatMap
 from vani.units import counted, format_bytes
@@ -29,12 +19,12 @@ if TYPE_CHECKING:
 
 def _across() -> dict[str, Any]:
     """Horizontal position 0..1."""
-    return quantity("x", scale={"domain": [0, 1]}, axis=None)
+    return encoding.quantity("x", scale={"domain": [0, 1]}, axis=None)
 
 
 def _down(top: float, bottom: float) -> dict[str, Any]:
     """Vertical position, from the top."""
-    return quantity("y", scale={"domain": [top, bottom], "reverse": True, "nice": False}, axis=None)
+    return encoding.quantity("y", scale={"domain": [top, bottom], "reverse": True, "nice": False}, axis=None)
 
 
 def _curve(steps: float, *formulas: dict[str, Any]) -> list[dict[str, Any]]:
@@ -61,7 +51,7 @@ def apps(profile: Profile) -> Drawing | str:
         return "the workload is one app; the plot data-flow shows which of its processes share files"
     dependencies = profile.workflow.app_dependencies
     if dependencies is None:
-        return NO_TIMES
+        return encoding.NO_TIMES
     moved = {app.name: (app.io.bytes.read or 0) + (app.io.bytes.written or 0) for app in profile.apps}
     linked = {n for d in dependencies for n in (d.producer, d.consumer)}
     order = sorted(profile.apps, key=lambda a: (a.name not in linked, -moved[a.name], a.name))[:_MAX_APPS]
@@ -76,9 +66,9 @@ def apps(profile: Profile) -> Drawing | str:
     nodes = [
         Node(
             app.name,
-            name(app.name, 24),
+            encoding.name(app.name, 24),
             f"{counted(app.processes, 'process')}, {format_bytes(moved[app.name])}",
-            logarithmic(moved[app.name], most),
+            encoding.logarithmic(moved[app.name], most),
             _tooltip(app),
         )
         for app in shown
@@ -87,8 +77,8 @@ def apps(profile: Profile) -> Drawing | str:
         Edge(
             d.producer,
             d.consumer,
-            logarithmic(d.bytes_read or 0, most_read),
-            f"{name(d.producer, 24)} to {name(d.consumer, 24)}: {counted(d.files, 'file')}, "
+            encoding.logarithmic(d.bytes_read or 0, most_read),
+            f"{encoding.name(d.producer, 24)} to {encoding.name(d.consumer, 24)}: {counted(d.files, 'file')}, "
             f"{_moved(d.bytes_written)} written, {_moved(d.bytes_read)} read",
         )
         for d in edges
@@ -98,7 +88,9 @@ def apps(profile: Profile) -> Drawing | str:
         if len(shown) < len(profile.apps) or len(edges) < len(dependencies)
         else ""
     )
-    said = "; ".join(f"{name(d.producer, 24)} to {name(d.consumer, 24)} {_moved(d.bytes_read)}" for d in edges[:8])
+    said = "; ".join(
+        f"{encoding.name(d.producer, 24)} to {encoding.name(d.consumer, 24)} {_moved(d.bytes_read)}" for d in edges[:8]
+    )
     return Drawing(
         caption="An arrow leads from the app that wrote files to the one that read them later; its width and the size "
         "of a circle grow with the bytes. Data on one arrow can be kept near both apps, for example on node-local "
@@ -109,7 +101,8 @@ def apps(profile: Profile) -> Drawing | str:
         table=(
             ("producer", "consumer", "files", "written (bytes)", "read (bytes)"),
             tuple(
-                (name(d.producer, 40), name(d.consumer, 40), d.files, d.bytes_written, d.bytes_read) for d in edges
+                (encoding.name(d.producer, 40), encoding.name(d.consumer, 40), d.files, d.bytes_written, d.bytes_read)
+                for d in edges
             ),
         ),
     )
@@ -130,8 +123,8 @@ def _tooltip(app: App) -> str:
         )
     files = "unknown files" if app.files.total is None else counted(app.files.total, "file")
     return (
-        f"{name(app.name)}: {format_bytes(app.io.bytes.read)} read, {format_bytes(app.io.bytes.written)} written, "
-        f"{files}{inside}"
+        f"{encoding.name(app.name)}: {format_bytes(app.io.bytes.read)} read, {format_bytes(app.io.bytes.written)} "
+        f"written, {files}{inside}"
     )
 
 
@@ -200,14 +193,14 @@ def _graph(nodes: Sequence[Node], edges: Sequence[Edge]) -> dict[str, Any]:
     at, room = _positions(layers([n.key for n in nodes], edges))
     places = [
         {
-            "x": number(at[n.key][0]),
-            "y": number(at[n.key][1]),
+            "x": encoding.number(at[n.key][0]),
+            "y": encoding.number(at[n.key][1]),
             # Texts start below the circle, however large.
-            "below": number(at[n.key][1] + math.sqrt((150 + 750 * n.weight) / math.pi) / _LAYER_PX),
+            "below": encoding.number(at[n.key][1] + math.sqrt((150 + 750 * n.weight) / math.pi) / _LAYER_PX),
             "name": n.text,
             "detail": n.detail,
-            "room": number(room[n.key]),
-            "size": number(150 + 750 * n.weight),
+            "room": encoding.number(room[n.key]),
+            "size": encoding.number(150 + 750 * n.weight),
             "tip": n.tooltip,
         }
         for n in nodes
@@ -216,7 +209,7 @@ def _graph(nodes: Sequence[Node], edges: Sequence[Edge]) -> dict[str, Any]:
     # Room for the text below the last layer.
     bottom = max(y for _, y in at.values()) + 0.85
     x, y = _across(), _down(-0.25, bottom - 0.25)
-    tip = {"tooltip": category("tip")}
+    tip = {"tooltip": encoding.category("tip")}
     lines = {
         "data": curves,
         "transform": _curve(0.05, *_BEZIER),
@@ -226,7 +219,7 @@ def _graph(nodes: Sequence[Node], edges: Sequence[Edge]) -> dict[str, Any]:
             "y": y,
             "detail": {"field": "e"},
             "order": {"field": "t"},
-            "strokeWidth": quantity("w", scale=None),
+            "strokeWidth": encoding.quantity("w", scale=None),
             **tip,
         },
     }
@@ -234,11 +227,11 @@ def _graph(nodes: Sequence[Node], edges: Sequence[Edge]) -> dict[str, Any]:
         "data": curves,
         "transform": [{"calculate": "0.5", "as": "t"}, *_BEZIER, *_HEADING],
         "mark": {"type": "point", "shape": "triangle", "filled": True, "size": 130, "style": "arrow", "opacity": 1},
-        "encoding": {"x": x, "y": y, "angle": quantity("angle", scale=None), **tip},
+        "encoding": {"x": x, "y": y, "angle": encoding.quantity("angle", scale=None), **tip},
     }
     circles = {
         "mark": {"type": "point", "filled": True, "opacity": 1},
-        "encoding": {"x": x, "y": y, "size": quantity("size", scale=None), **tip},
+        "encoding": {"x": x, "y": y, "size": encoding.quantity("size", scale=None), **tip},
     }
     texts = [
         {
@@ -255,12 +248,12 @@ def _graph(nodes: Sequence[Node], edges: Sequence[Edge]) -> dict[str, Any]:
         for style in ("halo", "ink")
         for field, dy in (("name", 9), ("detail", 23))
     ]
-    spec = chart(
+    spec = encoding.chart(
         places, round(_LAYER_PX * bottom), layer=[*([lines, heads] if edges else []), circles, *texts]
     )
     if edges:
         # Angles are measured on the page, and depend on its width.
-        spec["params"] = [{"name": "depth", "value": number(bottom)}]
+        spec["params"] = [{"name": "depth", "value": encoding.number(bottom)}]
     return spec
 
 
@@ -288,7 +281,7 @@ def _bent(i: int, edge: Edge, at: Mapping[str, tuple[float, float]]) -> dict[str
     bend = max(-0.42, min(0.42, bend))
     ends = {"x0": x0, "y0": y0, "xc": (x0 + x1) / 2 + bend, "yc": (y0 + y1) / 2 + (0 if span > 0.5 else 0.6)}
     places = {**ends, "x1": x1, "y1": y1, "w": 1 + 5 * edge.weight}
-    return {"e": i, **{key: number(value) for key, value in places.items()}, "tip": edge.tooltip}
+    return {"e": i, **{key: encoding.number(value) for key, value in places.items()}, "tip": edge.tooltip}
 
 
 _BEZIER = [
@@ -348,7 +341,7 @@ def data_flow(profile: Profile, heat: HeatMap) -> Drawing | str:
     left_out = len(moved) - len(files)
     total = {app.name: app.processes for app in profile.apps}
     said = "; ".join(
-        f"{tail(f)}: " + ", ".join(_words(link, total) for link in links if link.files == f) for f in files[:8]
+        f"{encoding.tail(f)}: " + ", ".join(_words(link, total) for link in links if link.files == f) for f in files[:8]
     )
     return Drawing(
         caption="From the processes that write (left) through files (middle; # means numbers that differ) to those "
@@ -361,7 +354,8 @@ def data_flow(profile: Profile, heat: HeatMap) -> Drawing | str:
             ("files", "number of files", "app", "readers", "writers", "read (bytes)", "written (bytes)"),
             tuple(
                 (
-                    name(u.pattern, 80) if u.pattern else "all others", u.files, name(u.app, 40), u.readers, u.writers,
+                    encoding.name(u.pattern, 80) if u.pattern else "all others", u.files, encoding.name(u.app, 40),
+                    u.readers, u.writers,
                     u.bytes_read, u.bytes_written,
                 )
                 for u in heat.uses[:200]
@@ -388,7 +382,7 @@ def _most(sums: Mapping[str, int], most: int) -> list[str]:
 
 
 def _words(link: _Link, total: Mapping[str, int]) -> str:
-    who = f"{name(link.app, 24)} " if len(total) > 1 else ""
+    who = f"{encoding.name(link.app, 24)} " if len(total) > 1 else ""
     verb = f"{link.side}s" if link.processes == 1 else link.side
     processes = total.get(link.app, link.processes)
     of = counted(link.processes, "process")
@@ -418,7 +412,7 @@ def _flow(
     at: dict[tuple[str, str], float] = {}
 
     def put(side: str, x: float, y: float, words: str, detail: str) -> None:
-        nodes.append({"x": x, "y": number(y), "text": words, "detail": detail, "side": side})
+        nodes.append({"x": x, "y": encoding.number(y), "text": words, "detail": detail, "side": side})
 
     for side, some in sides.items():
         # Put each app at the height of its files, then space the apps evenly in that order.
@@ -427,24 +421,24 @@ def _flow(
         }
         for i, app in enumerate(sorted(some, key=lambda a: (sum(heights[a]) / len(heights[a]), a))):
             at[side, app] = (i + 0.5) * height / len(some)
-            put(side, column[side], at[side, app], name(app, 18), counted(total.get(app, 0), "process"))
+            put(side, column[side], at[side, app], encoding.name(app, 18), counted(total.get(app, 0), "process"))
     for f in files:
         detail = _detail(number_of.get(f, 1), [link for link in links if link.files == f])
-        put("file", _MIDDLE, place[f], tail(f, 30), detail)
+        put("file", _MIDDLE, place[f], encoding.tail(f, 30), detail)
     most = max(link.bytes for link in links)
     curves = [
         {
             "e": i,
             "x0": column[link.side],
-            "y0": number(at[link.side, link.app]),
-            "y1": number(place[link.files]),
-            "w": number(1 + 7 * logarithmic(link.bytes, most)),
+            "y0": encoding.number(at[link.side, link.app]),
+            "y1": encoding.number(place[link.files]),
+            "w": encoding.number(1 + 7 * encoding.logarithmic(link.bytes, most)),
             "kind": link.side,
-            "tip": f"{_words(link, total)}: {tail(link.files, 60)}",
+            "tip": f"{_words(link, total)}: {encoding.tail(link.files, 60)}",
         }
         for i, link in enumerate(links)
     ]
-    x, y = _across(), _down(0, number(height))
+    x, y = _across(), _down(0, encoding.number(height))
     legend = {"title": None, "values": [s for s in ("read", "write") if sides[s]], "symbolType": "stroke"}
     lines = {
         "data": {"values": curves},
@@ -459,16 +453,16 @@ def _flow(
             "y": y,
             "detail": {"field": "e"},
             "order": {"field": "t"},
-            "color": category("kind", scale={"domain": list(KINDS)}, legend=legend),
-            "strokeWidth": quantity("w", scale=None),
-            "tooltip": category("tip"),
+            "color": encoding.category("kind", scale={"domain": list(encoding.KINDS)}, legend=legend),
+            "strokeWidth": encoding.quantity("w", scale=None),
+            "tooltip": encoding.category("tip"),
         },
     }
     shapes = {"domain": ["write", "file", "read"], "range": ["circle", "square", "circle"]}
     points = {
         "data": {"values": nodes},
         "mark": {"type": "point", "filled": True, "opacity": 1, "size": 110, "style": "arrow"},
-        "encoding": {"x": x, "y": y, "shape": category("side", scale=shapes, legend=None)},
+        "encoding": {"x": x, "y": y, "shape": encoding.category("side", scale=shapes, legend=None)},
     }
     texts = [
         {
@@ -490,4 +484,4 @@ def _flow(
         for field, dy in (("text", -12), ("detail", 15))
         for style in ("halo", "ink")
     ]
-    return chart([], max(110, _ROW_PX * height), layer=[lines, points, *texts])
+    return encoding.chart([], max(110, _ROW_PX * height), layer=[lines, points, *texts])

@@ -5,20 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
+from vani.render.plots import encoding
 from vani.render.plots.drawing import Drawing, plot
-from vani.render.plots.encoding import (
-    NO_TIMES,
-    category,
-    chart,
-    colour,
-    from_start,
-    name,
-    number,
-    numbered,
-    quantity,
-    size_axis,
-    zoom,
-)
 from vani.schema.profile import Phase, Profile
 from vani.schema.timeline import HeatMap
 from vani.units import counted, format_bytes, format_rate, format_seconds, format_share
@@ -51,33 +39,33 @@ def bandwidth(profile: Profile, heat: HeatMap) -> Drawing | str:
             if amount:
                 values.append(
                     {
-                        "from": number(i * heat.bin_s),
-                        "to": number((i + 1) * heat.bin_s),
+                        "from": encoding.number(i * heat.bin_s),
+                        "to": encoding.number((i + 1) * heat.bin_s),
                         "kind": kind,
                         "bytes": amount,
-                        "low": number(total[i] / heat.bin_s),
-                        "high": number((total[i] + amount) / heat.bin_s),
+                        "low": encoding.number(total[i] / heat.bin_s),
+                        "high": encoding.number((total[i] + amount) / heat.bin_s),
                     }
                 )
                 total[i] += amount
     length = format_seconds(heat.bin_s)
     best = max(range(len(total)), key=lambda i: (total[i], -i))
     peaks = ", ".join(f"{kind} up to {format_rate(max(a) / heat.bin_s)}" for kind, a in sums.items())
-    spec = chart(
+    spec = encoding.chart(
         values,
         220,
-        params=zoom(),
+        params=encoding.zoom(),
         mark={"type": "rect", "clip": True, "aria": False},
         encoding={
-            "x": from_start(heat.bins * heat.bin_s, grid=False),
+            "x": encoding.from_start(heat.bins * heat.bin_s, grid=False),
             "x2": {"field": "to"},
-            "y": quantity("low", axis=size_axis("bytes per second, all processes", per_second=True)),
+            "y": encoding.quantity("low", axis=encoding.size_axis("bytes per second, all processes", per_second=True)),
             "y2": {"field": "high"},
-            "color": colour(None, sums),
+            "color": encoding.colour(None, sums),
             "tooltip": [
-                category("kind"),
-                quantity("from", title="from (s)", format=",.6~g"),
-                quantity("bytes", format=","),
+                encoding.category("kind"),
+                encoding.quantity("from", title="from (s)", format=",.6~g"),
+                encoding.quantity("bytes", format=","),
             ],
         },
     )
@@ -90,7 +78,8 @@ def bandwidth(profile: Profile, heat: HeatMap) -> Drawing | str:
         spec=spec,
         table=(
             ("from (s)", *(f"{kind} (bytes)" for kind in sums)),
-            tuple((number(i * heat.bin_s), *(a[i] for a in sums.values())) for i, all_ in enumerate(total) if all_),
+            tuple((encoding.number(i * heat.bin_s), *(a[i] for a in sums.values())) for i, all_ in enumerate(total)
+                if all_),
         ),
     )
 
@@ -121,7 +110,7 @@ class _Bar:
 def phases(profile: Profile) -> Drawing | str:
     """Timeline of each app's phases, with the times between in which it computes, communicates or waits."""
     if profile.workflow.runtime_s is None:
-        return NO_TIMES
+        return encoding.NO_TIMES
     if not profile.phases:
         return "there is no phase of I/O"
     runtime = profile.workflow.runtime_s or max(p.end_s for p in profile.phases)
@@ -144,19 +133,19 @@ def phases(profile: Profile) -> Drawing | str:
         {
             "app": numbers[bar.app],
             "kind": bar.kind,
-            "from": number(bar.start),
-            "to": number(bar.end),
+            "from": encoding.number(bar.start),
+            "to": encoding.number(bar.end),
             "what": _what(bar),
         }
         for bar in drawn
     ]
     lives = [
-        {"app": numbers[app], "from": number(start), "to": number(end)}
+        {"app": numbers[app], "from": encoding.number(start), "to": encoding.number(end)}
         for app, (start, end) in _lives(profile).items()
         if app in numbers
     ]
-    params, y = numbered("app", [name(app, 24) for app in shown])
-    place = {"y": y, "x": from_start(number(runtime)), "x2": {"field": "to"}}
+    params, y = encoding.numbered("app", [encoding.name(app, 24) for app in shown])
+    place = {"y": y, "x": encoding.from_start(encoding.number(runtime)), "x2": {"field": "to"}}
     running = {
         "data": {"values": lives},
         "mark": {"type": "bar", "height": 4, "style": "gap", "clip": True, "aria": False},
@@ -164,16 +153,16 @@ def phases(profile: Profile) -> Drawing | str:
     }
     doing_io: dict[str, Any] = {
         # The outline keeps phases of a few milliseconds visible in a run of hours.
-        "params": zoom(),
+        "params": encoding.zoom(),
         "mark": {"type": "bar", "height": {"band": 0.72}, "strokeWidth": 1, "clip": True},
         "encoding": {
             **place,
-            "color": colour("phase", (bar.kind for bar in drawn)),
-            "stroke": {**colour(None, ()), "legend": None},
+            "color": encoding.colour("phase", (bar.kind for bar in drawn)),
+            "stroke": {**encoding.colour(None, ()), "legend": None},
             "tooltip": [
-                category("what", title="phase"),
-                quantity("from", title="from (s)", format=",.7~g"),
-                quantity("to", title="to (s)", format=",.7~g"),
+                encoding.category("what", title="phase"),
+                encoding.quantity("from", title="from (s)", format=",.7~g"),
+                encoding.quantity("to", title="to (s)", format=",.7~g"),
             ],
         },
     }
@@ -196,13 +185,14 @@ def phases(profile: Profile) -> Drawing | str:
         f"and for apps that wait for another one's output.{left_out}{joined}{spaced}",
         description=f"{counted(sum(p.count for p in profile.phases), 'phase')} of {counted(len(first), 'app')} "
         f"in a run of {format_seconds(runtime)}{of_run}. The longest is a {longest.kind} phase of "
-        f"{name(longest.app, 24)} from {format_seconds(longest.start)} to {format_seconds(longest.end)}.",
-        spec=chart(values, max(70, 26 * len(shown) + 10), params=params, layer=[running, doing_io]),
+        f"{encoding.name(longest.app, 24)} from {format_seconds(longest.start)} to {format_seconds(longest.end)}.",
+        spec=encoding.chart(values, max(70, 26 * len(shown) + 10), params=params, layer=[running, doing_io]),
         table=(
             ("app", "phase", "times", "kind", "from (s)", "to (s)", "bytes", "operations"),
             tuple(
                 (
-                    name(p.app, 40), p.index, p.count, p.kind, number(p.start_s), number(p.end_s), _moved(p),
+                    encoding.name(p.app, 40), p.index, p.count, p.kind, encoding.number(p.start_s),
+                    encoding.number(p.end_s), _moved(p),
                     "unknown" if p.io.ops is None else p.io.ops.all,
                 )
                 for p in profile.phases[:_MAX_TABLE_ROWS]

@@ -14,20 +14,7 @@ import numpy as np
 
 from vani.columns import texts
 from vani.name_patterns import NamePatterns
-from vani.render.report.tables import (
-    Cell,
-    Column,
-    Limits,
-    Row,
-    Table,
-    clip,
-    count,
-    seconds,
-    shows,
-    size,
-    table_of,
-    words,
-)
+from vani.render.report import tables
 from vani.schema.profile import NamePattern, Profile
 from vani.schema.saved_profile import ListedFile
 from vani.units import counted, format_bytes, format_count, format_share
@@ -115,42 +102,43 @@ class _Columns:
     flushed: bool
     described: bool
     skipped: int
-    limits: Limits
+    limits: tables.Limits
 
-    def titles(self) -> tuple[Column, ...]:
+    def titles(self) -> tuple[tables.Column, ...]:
         numbers = ("Processes", "Size", "Read", "Written", "Data calls", *(("Flushes",) if self.flushed else ()))
         return (
-            Column("File or dataset"),
-            Column("Role"),
-            *(Column(title, number=True) for title in (*numbers, "Metadata calls", "I/O time", "Transfer size")),
-            Column("Access"),
-            *((Column("Holds"),) if self.described else ()),
+            tables.Column("File or dataset"),
+            tables.Column("Role"),
+            *(tables.Column(title, number=True) for title in (*numbers, "Metadata calls", "I/O time", "Transfer size")),
+            tables.Column("Access"),
+            *((tables.Column("Holds"),) if self.described else ()),
         )
 
     def cells(
-        self, path: str, note: str, files: Sequence[ListedFile], processes: Cell, sizes: Cell, moved: _Moved
-    ) -> tuple[Cell, ...]:
+        self, path: str, note: str, files: Sequence[ListedFile], processes: tables.Cell, sizes: tables.Cell,
+        moved: _Moved
+    ) -> tuple[tables.Cell, ...]:
         return (
-            words(clip(path[self.skipped :], self.limits.path), note),
-            words(files[0].role or "not known"),
+            tables.words(tables.clip(path[self.skipped :], self.limits.path), note),
+            tables.words(files[0].role or "not known"),
             processes,
             sizes,
-            size(moved.read),
-            size(moved.written),
-            count(moved.data),
-            *([count(moved.flushes)] if self.flushed else ()),
-            count(moved.metadata),
-            seconds(moved.time_s),
+            tables.size(moved.read),
+            tables.size(moved.written),
+            tables.count(moved.data),
+            *([tables.count(moved.flushes)] if self.flushed else ()),
+            tables.count(moved.metadata),
+            tables.seconds(moved.time_s),
             _transfer(files),
             _access(files),
-            *([words(_arrays(files))] if self.described else ()),
+            *([tables.words(_arrays(files))] if self.described else ()),
         )
 
-    def file(self, file: ListedFile) -> Row:
-        processes = count(file.processes, "shared" if file.access == "shared" else "")
-        return Row(self.cells(file.path, "", [file], processes, size(file.size), _Moved.of([file])))
+    def file(self, file: ListedFile) -> tables.Row:
+        processes = tables.count(file.processes, "shared" if file.access == "shared" else "")
+        return tables.Row(self.cells(file.path, "", [file], processes, tables.size(file.size), _Moved.of([file])))
 
-    def group(self, group: FileGroup, whole: NamePattern | None, shown: Sequence[ListedFile]) -> Row:
+    def group(self, group: FileGroup, whole: NamePattern | None, shown: Sequence[ListedFile]) -> tables.Row:
         """A row; `whole` is its pattern if that includes unlisted files."""
         if len(group.files) == 1 and whole is None:
             return self.file(group.files[0])
@@ -160,7 +148,7 @@ class _Columns:
         part = "all shared" if shared == len(files) else f"{format_count(shared)} shared" if shared else ""
         each = " to ".join(map(format_count, dict.fromkeys((users[0], users[-1]))))
         known = [file.size for file in files if file.size is not None]
-        sizes = size(sum(known) if known else None)
+        sizes = tables.size(sum(known) if known else None)
         if 0 < len(known) < len(files):
             sizes = replace(sizes, note=f"{format_count(len(known))} known")
         elif known:
@@ -169,10 +157,10 @@ class _Columns:
         many += "" if whole is None else f", {format_count(len(files))} listed"
         moved = _Moved.of(files)
         if whole is not None:
-            calls, sizes = whole.reads + whole.writes, size(whole.size)
+            calls, sizes = whole.reads + whole.writes, tables.size(whole.size)
             moved = _Moved(whole.bytes.read, whole.bytes.written, calls, whole.flushes, None, whole.time_s)
-        cells = self.cells(group.name, many, files, Cell(each, users[-1], part), sizes, moved)
-        return Row(cells, tuple(map(self.file, shown)), len(files) - len(shown))
+        cells = self.cells(group.name, many, files, tables.Cell(each, users[-1], part), sizes, moved)
+        return tables.Row(cells, tuple(map(self.file, shown)), len(files) - len(shown))
 
 
 @dataclass(frozen=True)
@@ -202,7 +190,7 @@ class _Moved:
         )
 
 
-def file_table(profile: Profile, groups: Sequence[FileGroup], limits: Limits) -> tuple[Table, list[str]]:
+def file_table(profile: Profile, groups: Sequence[FileGroup], limits: tables.Limits) -> tuple[tables.Table, list[str]]:
     """The table, and sentences about omitted files."""
     folder = _folder([file.path for group in groups for file in group.files])
     columns = _Columns(
@@ -219,7 +207,7 @@ def file_table(profile: Profile, groups: Sequence[FileGroup], limits: Limits) ->
         members_left -= len(shown)
         rows.append(columns.group(group, whole.get(group.name), shown))
     left_out = len(groups) - len(rows)
-    table = Table("files", _caption(profile, groups, folder, limits), columns.titles(), tuple(rows), left_out)
+    table = tables.Table("files", _caption(profile, groups, folder, limits), columns.titles(), tuple(rows), left_out)
     notes = []
     listed, total = len(profile.files), profile.workflow.files.total
     if total is None:
@@ -252,13 +240,13 @@ def _of_all_files(profile: Profile, groups: Sequence[FileGroup]) -> dict[str, Na
     }
 
 
-def _caption(profile: Profile, groups: Sequence[FileGroup], folder: str, limits: Limits) -> str:
+def _caption(profile: Profile, groups: Sequence[FileGroup], folder: str, limits: tables.Limits) -> str:
     files, total = len(profile.files), profile.workflow.files.total
     part = total is not None and files < total
     listed = f"{format_count(files)} of {format_count(total)}" if part else format_count(files)
     caption = f"{listed} file{'' if total == files == 1 else 's'}"
     if folder:
-        caption += f" in `{clip(folder, limits.path).replace('`', '')}`"
+        caption += f" in `{tables.clip(folder, limits.path).replace('`', '')}`"
     timed = any(group.files[0].io.time_s.total is not None for group in groups)
     caption += f", most {'I/O time' if timed or not groups else 'bytes'} first"
     datasets = sum(len(group.files) > 1 for group in groups)
@@ -298,7 +286,7 @@ def _each(sizes: Sequence[int]) -> str:
     return f"{format_bytes(low)} each" if low == high else f"{format_bytes(low)} to {format_bytes(high)}"
 
 
-def _transfer(files: Iterable[ListedFile]) -> Cell:
+def _transfer(files: Iterable[ListedFile]) -> tables.Cell:
     """The most common size of a data operation, as far as the profile lists sizes."""
     sizes: Counter[int] = Counter()
     for file in files:
@@ -306,12 +294,12 @@ def _transfer(files: Iterable[ListedFile]) -> Cell:
             for length, operations in side.common if side is not None else ():
                 sizes[length] += operations
     if not sizes:
-        return Cell("", None)
+        return tables.Cell("", None)
     # The larger of equally common ones, independent of the order of files.
-    return size(max(sizes, key=lambda length: (sizes[length], length)))
+    return tables.size(max(sizes, key=lambda length: (sizes[length], length)))
 
 
-def _access(files: Iterable[ListedFile]) -> Cell:
+def _access(files: Iterable[ListedFile]) -> tables.Cell:
     """The pattern of most data operations, with its share."""
     shares = dict.fromkeys(_PATTERNS, 0.0)
     operations = 0
@@ -324,9 +312,9 @@ def _access(files: Iterable[ListedFile]) -> Cell:
         for name in _PATTERNS:
             shares[name] += weight * getattr(pattern, name)
     if not operations:
-        return words("")
+        return tables.words("")
     most = max(_PATTERNS, key=lambda name: shares[name])
-    return words(most, format_share(shares[most] / operations))
+    return tables.words(most, format_share(shares[most] / operations))
 
 
 # --- layouts -----------------------------------------------------------------------------------------
@@ -346,7 +334,7 @@ class _Layout:
         return max((file.io.bytes.total or 0) / self.targets for file in self.files)
 
 
-def layout_table(files: Iterable[ListedFile], limits: Limits) -> Table | None:
+def layout_table(files: Iterable[ListedFile], limits: tables.Limits) -> tables.Table | None:
     """Files by layout, those with most bytes on a target first; None if no layout is known.
 
     A profile contains the number of a file's Lustre targets, not their identity, so a target's load is the mean.
@@ -358,22 +346,23 @@ def layout_table(files: Iterable[ListedFile], limits: Limits) -> Table | None:
     if not by_layout:
         return None
 
-    def time(layout: _Layout) -> Cell:
+    def time(layout: _Layout) -> tables.Cell:
         times = [file.io.time_s.total for file in layout.files if file.io.time_s.total is not None]
-        return seconds(sum(times) if times else None)
+        return tables.seconds(sum(times) if times else None)
 
     columns = (
-        shows("Storage targets", "targets"),
-        shows("Stripe size", lambda layout: size(layout.stripe or None)),
-        shows("Files", lambda layout: count(len(layout.files))),
-        shows("Processes on one of them", lambda layout: count(max(file.processes for file in layout.files))),
-        shows("Bytes moved", lambda layout: size(sum(file.io.bytes.total or 0 for file in layout.files))),
-        shows("Bytes on a target of the fullest", "fullest", size),
-        shows("I/O time", time),
+        tables.shows("Storage targets", "targets"),
+        tables.shows("Stripe size", lambda layout: tables.size(layout.stripe or None)),
+        tables.shows("Files", lambda layout: tables.count(len(layout.files))),
+        tables.shows("Processes on one of them",
+            lambda layout: tables.count(max(file.processes for file in layout.files))),
+        tables.shows("Bytes moved", lambda layout: tables.size(sum(file.io.bytes.total or 0 for file in layout.files))),
+        tables.shows("Bytes on a target of the fullest", "fullest", tables.size),
+        tables.shows("I/O time", time),
     )
     layouts = sorted((_Layout(*shape, some) for shape, some in by_layout.items()), key=lambda some: -some.fullest)
     caption = (
         "Listed files by their layout on Lustre. A file on few targets that many processes use at once is as fast as "
         "those targets; a small file on many costs an object on each."
     )
-    return table_of("layouts", caption, layouts, columns, limits.rows)
+    return tables.table_of("layouts", caption, layouts, columns, limits.rows)

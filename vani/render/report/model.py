@@ -15,23 +15,13 @@ from vani.models.verdict import verdict_of
 from vani.render.plots.catalogue import draw, kinds
 from vani.render.plots.drawing import Drawing, Missing
 from vani.render.plots.time_maps import coarse
+from vani.render.report import structure
 from vani.render.report.cost import call_table, kind_table, library_table, metadata_table, slow_table
 from vani.render.report.facts import Fact, answers, facts, identity, remarks, summaries
 from vani.render.report.file_tables import file_groups, file_table, layout_table
 from vani.render.report.first_picture import FirstPicture, first_picture
 from vani.render.report.glossary import GLOSSARY
 from vani.render.report.items import Item, PrintPage, Silent, item, print_page, silent
-from vani.render.report.structure import (
-    app_table,
-    balance_table,
-    dependency_table,
-    diagnosis_table,
-    extension_table,
-    folder_table,
-    layer_table,
-    phase_table,
-    trace_table,
-)
 from vani.render.report.tables import LEVELS, Limits, Table, clip
 from vani.render.report.unknowns import Unknown, unknowns
 from vani.render.wording import MATTERS, judged_by, things_to_do
@@ -331,10 +321,13 @@ def _tables(inputs: Inputs, profile: Profile, files: Table, limits: Limits) -> d
     """The tables for which there is data, by name."""
     tables = (
         kind_table(profile), call_table(profile, limits), metadata_table(profile), library_table(profile),
-        slow_table(inputs.heat, limits), layer_table(profile, limits), diagnosis_table(inputs.advice, limits),
-        phase_table(profile, limits), balance_table(profile, limits), app_table(profile, limits),
-        dependency_table(profile, limits), files, layout_table(profile.files, limits), folder_table(profile, limits),
-        extension_table(profile, limits), trace_table(profile, limits),
+        slow_table(inputs.heat, limits), structure.layer_table(profile, limits),
+        structure.diagnosis_table(inputs.advice, limits),
+        structure.phase_table(profile, limits), structure.balance_table(profile, limits),
+        structure.app_table(profile, limits),
+        structure.dependency_table(profile, limits), files, layout_table(profile.files, limits),
+        structure.folder_table(profile, limits),
+        structure.extension_table(profile, limits), structure.trace_table(profile, limits),
     )  # fmt: skip
     return {table.name: table for table in tables if table is not None}
 
