@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from vani.analyzers.entities.apps import apps, file_counts, phases, share_of_run, traces
 from vani.analyzers.entities.dependencies import app_dependencies, early_reads
-from vani.analyzers.entities.file_groups import folders, patterns
+from vani.analyzers.entities.file_groups import folders, locks, lookups, patterns
 from vani.analyzers.entities.files import dataset, files, roles, sizes
 from vani.analyzers.entities.interfaces import interfaces
 from vani.analyzers.entities.io_stats import MEMORY_SPEED, impossible_rates, nulls_of_stats
@@ -116,6 +116,8 @@ def assemble(
         storage=noted(storage(view)),
         dataset=noted(dataset(view, role_of, without_role, size_of)),
         folders=noted(folders(view, size_of)),
+        lookups=noted(lookups(view)),
+        locks=noted(locks(view)),
         patterns=noted(patterns(view, size_of)),
         files=noted(files(view, role_of, size_of)),
         excluded=_excluded(view),

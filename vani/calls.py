@@ -85,6 +85,14 @@ SYNCHRONOUS: Final = Flag.COLLECTIVE
 """Opens its file so that each write waits for the storage (O_SYNC, O_DSYNC). No open of a file system is collective: on
 calls of POSIX and stdio that open, the bit of `Flag.COLLECTIVE` has this meaning."""
 
+FAILED: Final = Flag.COLLECTIVE
+"""Looked for a name that is not there, or did not get a lock. The meaning of the same bit on calls of POSIX and stdio
+that do not open: a failed open has no `Flag.OPEN`. Only sources with results of calls have it."""
+
+LOCK: Final = Flag.APPEND
+"""Locks or unlocks its file (flock, lockf, fcntl). Only opens and writes append: on other calls, the bit of
+`Flag.APPEND` has this meaning."""
+
 
 class FileClass(IntEnum):
     """Class of a path: in the data set, or counted apart (contract, "file"). All but `PROBE` follow from the path."""
@@ -143,17 +151,13 @@ CALL_SITES = pa.schema(
 """The places that made calls: `module` is the path of an executable or library, and `offset` the offset of the call in
 it, as `addr2line` expects it."""
 
-FUNCTIONS = pa.schema(
-    [("func", pa.int16()), ("name", pa.string()), ("layer", pa.int8()), ("kind", pa.int8())]
-)
+FUNCTIONS = pa.schema([("func", pa.int16()), ("name", pa.string()), ("layer", pa.int8()), ("kind", pa.int8())])
 """The functions of a trace: `func` is the code in `CALLS`, `layer` is a `Layer`, and `kind` is a `Kind`."""
 
 FILES = pa.schema([("file", pa.int32()), ("path", pa.string()), ("class", pa.int8())])
 """The files of a trace: `file` is the code in `CALLS`, and `class` is a `FileClass`."""
 
-RENAMES = pa.schema(
-    [("rank", pa.int32()), ("start_ns", pa.int64()), ("old", pa.int32()), ("new", pa.int32())]
-)
+RENAMES = pa.schema([("rank", pa.int32()), ("start_ns", pa.int64()), ("old", pa.int32()), ("new", pa.int32())])
 """Renamed files: at `start_ns` on `rank`'s clock, `old` became `new`."""
 
 OCCURRENCES = pa.schema(

@@ -2,11 +2,20 @@
 
 A folder's files are those directly in it. Its entries are these files and the direct subfolders that contain data set
 files at any depth: a lower bound of the entries that this run adds to its directory.
+
+A look-up is an open or a stat that finds nothing, or a stat of a name that no process opens. Look-ups belong to the
+folder of the name; those of a folder itself belong to that folder. Folders that differ only in numbers are one row. A
+search path is walked where a loader looks for the same libraries or modules in one folder after the other, until one of
+them has the name; its folders are one row where they have a common folder.
 """
 
 from __future__ import annotations
 
-from typing import Any
+import posixpath
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -16,13 +25,15 @@ from numpy.typing import NDArray
 from vani.analyzers.entities.files import size_distribution
 from vani.analyzers.entities.io_stats import byte_counts
 from vani.analyzers.entities.view import Notes, View
-from vani.analyzers.int_table import NO_VALUE, exact_sum, pack, unpack
+from vani.analyzers.int_table import NO_VALUE, Factorized, exact_sum, pack, unpack
 from vani.analyzers.measures.io_time import SpentTime
 from vani.analyzers.measures.lengths import FileLengths
-from vani.columns import scalar, to_numpy
+from vani.analyzers.measures.operations import NamesAndLocks
+from vani.calls import FileClass
+from vani.columns import scalar, texts, to_numpy
 from vani.distinct import distinct
 from vani.name_patterns import NamePatterns
-from vani.schema.profile import ByteCounts, Folder, NamePattern, SizeDistribution
+from vani.schema.profile import ByteCounts, Folder, Lock, LookUp, NamePattern, SizeDistribution
 
 Ints = NDArray[np.int64]
 
@@ -219,11 +230,6 @@ def _parent(path: str) -> str | None:
     return path.rsplit("/", 1)[0] or "/"
 
 
-MAX_BY_TIME = 100
-MAX_BY_FILES = 10
-
-
-
 def patterns(view: View, size_of: Ints) -> tuple[list[NamePattern], Notes]:
     """The patterns with most I/O time (or bytes, if no time is known), then those with most files.
 
@@ -282,3 +288,168 @@ def patterns(view: View, size_of: Ints) -> tuple[list[NamePattern], Notes]:
         for i in chosen
     ]
     return entities, notes
+
+
+_LEAST_CALLS: Final = 10
+"""Folders with fewer look-ups are left out: every program makes some when it starts."""
+_TRIFLE: Final = 100
+"""Folders with less than a hundredth of the look-ups are left out, too."""
+_MAX_WALKED: Final = 40
+_NO_FAILURES: Final = "the tracer does not record which calls failed"
+_WALKED: Final = 3
+"""A name that at least so many folders lack is looked for along a search path."""
+_AGAIN: Final = 10
+"""Stats of a folder by one process, at least, if its imports look into it: Python stats the folders of `sys.path` at
+each import (docs.python.org, importlib.machinery.FileFinder)."""
+_LIBRARY: Final = re.compile(r"\.so(?:\.[\d.]+)?$")
+_MODULE: Final = re.compile(r"\.(?:py[cdi]?|jar|class|mod|pm|rb|R|m|jl|lua|js)$")
+_LOADED: Final = re.compile(f"{_LIBRARY.pattern}|{_MODULE.pattern}")
+_INSTALLED: Final = re.compile(r"(.*?/lib(?:64)?/python[0-9][0-9.]*|.*?/(?:site|dist)-packages)(?:/.*)?$", re.DOTALL)
+_VARIANT: Final = re.compile(r"/(?:glibc-hwcaps|tls|haswell|avx512_1|x86_64)(?:/.*)?$")
+"""Subfolders that the dynamic loader tries first for the processor at hand (ld.so(8))."""
+
+
+def lookups(view: View) -> tuple[list[LookUp] | None, Notes]:
+    """The folders with most time in look-ups (most look-ups, if no time is known)."""
+    measured = view.measured.of(NamesAndLocks)
+    if measured is None:
+        return None, view.nulls(NamesAndLocks, "lookups", "locks")
+    table = measured.names
+    if not len(table):
+        return [], {}
+    of_class, names = view.workload.file_class[table.keys], ("opens", "stats", "failed", "listings", "folder")
+    opens, stats, failed, listings, is_folder = (table[name] for name in names)
+    absent = of_class == FileClass.PROBE
+    failed = failed + np.where(absent, opens, 0)
+    # Who lists a folder opens it, and stats it.
+    looks = np.where(absent | (opens == 0), np.maximum(stats - listings, 0), 0)
+    calls, time = failed + looks, table["failed_ns"] + np.where(absent, table["opens_ns"], 0)
+    time += np.where(looks > 0, table["stats_ns"] * looks // np.maximum(1, stats), 0)
+    several = table["first_process"] < table["last_process"]
+    per_process = calls // np.where(several, view.workload.processes, 1)
+    paths = [view.workload.paths[code] for code in table.keys.tolist()]
+    folder = [path if inside else posixpath.dirname(path) or "." for path, inside in zip(paths, is_folder, strict=True)]
+    searched = _searched(view, paths, folder, is_folder > 0, failed, per_process)
+    joined = _joined(searched, set(folder))
+    named = joined | _names_of({where for where in folder if where not in joined})
+    rows = Factorized(*np.unique(np.array([named[where] for where in folder], object), return_inverse=True))
+    outside = np.where(of_class == FileClass.DATASET, 0, time)
+    sums = [rows.sum(column) for column in (calls, time, outside, failed, listings, (calls > 0).astype(np.int64))]
+    most = np.zeros(len(rows.keys), np.int64)
+    np.maximum.at(most, rows.codes, per_process)
+    knows, timed = _has_failures(view), view.timed
+    least = max(_LEAST_CALLS, int(calls.sum()) // _TRIFLE)
+    chosen = [at for at in np.lexsort((-sums[0], -sums[1])).tolist() if sums[0][at] >= least][:MAX_BY_FILES]
+    in_order = [folder[at] for at in np.argsort(table["first"], kind="stable").tolist()]
+    walked = [list(dict.fromkeys(map(_plain, filter(some.__contains__, in_order)))) for some in reversed(searched)]
+    entities = []
+    for at in chosen:
+        inside = {_plain(folder[i]) for i in np.flatnonzero(rows.codes == at).tolist()}
+        searches = (some for some in walked if len(some) >= _WALKED and not inside.isdisjoint(some))
+        number, spent, apart, missing, listed, distinct_names = (int(column[at]) for column in sums)
+        entities.append(
+            LookUp(
+                folder=str(rows.keys[at]),
+                folders=len(inside),
+                names=distinct_names,
+                calls=number,
+                failed=missing if knows else None,
+                most=int(most[at]),
+                listings=listed,
+                time_s=spent / 1e9 if timed else None,
+                excluded_s=apart / 1e9 if timed else None,
+                search_path=max(searches, key=len, default=[])[:_MAX_WALKED] or None,
+            )
+        )
+    notes = view.nulls(SpentTime, "lookups.time_s", "lookups.excluded_s")
+    return entities, notes | ({"lookups.failed": _NO_FAILURES} if entities and not knows else {})
+
+
+def _has_failures(view: View) -> bool:
+    return all(trace.tool in ("strace", "dftracer") for trace in view.measured.traces)
+
+
+def _names_of(folders: set[str]) -> dict[str, str]:
+    """The name pattern of each folder."""
+    known = {where: f"{found[1]}/**" for where in folders if (found := _INSTALLED.match(where)) is not None}
+    others = sorted(folders.difference(known))
+    patterns = NamePatterns(texts(others))
+    return known | {where: patterns.name(code) for where, code in zip(others, patterns.codes.tolist(), strict=True)}
+
+
+def _plain(folder: str) -> str:
+    return _VARIANT.sub("", folder)
+
+
+def _searched(
+    view: View, paths: list[str], folder: list[str], is_folder: NDArray[np.bool_], failed: Ints, most: Ints
+) -> tuple[set[str], set[str]]:
+    """The folders that lack libraries that a loader looks for, and those that lack modules."""
+    tried = defaultdict[str, set[str]](set)
+    for path, where, inside, missing in zip(paths, folder, is_folder.tolist(), failed.tolist(), strict=True):
+        name = posixpath.basename(path)
+        # A package has its own file of this name.
+        if missing and not inside and not name.startswith("__init__.") and _LOADED.search(name):
+            tried[name].add(where)
+    walked = {name: folders for name, folders in tried.items() if len(folders) >= _WALKED}
+    libraries = {where for name, folders in walked.items() if _LIBRARY.search(name) for where in folders}
+    modules = {where for name, folders in walked.items() if not _LIBRARY.search(name) for where in folders}
+    again = {folder[at] for at in np.flatnonzero(is_folder & (most >= _AGAIN)).tolist()}
+    if len(again) >= _WALKED:
+        files = [path.replace("/__pycache__/", "/") for path in view.workload.paths if _LOADED.search(path)]
+        packages = {posixpath.dirname(path) for path in files if "/__init__." in path}
+        modules |= (again - packages) & _above(files)
+    return libraries, modules - libraries
+
+
+def _joined(searched: Iterable[set[str]], folders: set[str]) -> dict[str, str]:
+    """The common folder of the folders that a loader searches, by folder."""
+    found: dict[str, str] = {}
+    for members in searched:
+        tops = defaultdict[str, set[str]](set)
+        for member in members:
+            tops["/".join(member.split("/")[:2])].add(member)
+        for some in tops.values():
+            if len(set(map(_plain, some))) < _WALKED:
+                continue
+            common = posixpath.commonpath(some)
+            between = {above for above in _above(some) if above.startswith(f"{common}/")}
+            found.update(dict.fromkeys((some | (between & folders)) - set(found), common))
+    return found
+
+
+def _above(paths: Iterable[str]) -> set[str]:
+    """All folders that contain these, directly or not."""
+    folders: set[str] = set()
+    for path in paths:
+        while (path := posixpath.dirname(path)) not in ("", "/") and path not in folders:
+            folders.add(path)
+    return folders
+
+
+def locks(view: View) -> tuple[list[Lock] | None, Notes]:
+    """A row for each function that locks files, with most time first."""
+    measured = view.measured.of(NamesAndLocks)
+    if measured is None:
+        return None, {}
+    errors, entities, knows = defaultdict[str, Counter[str]](Counter), [], _has_failures(view)
+    for name, args, count in (fact for trace in view.measured.traces for fact in trace.facts):
+        if args[:1] == ["refused"]:
+            errors[name][args[1]] += count
+    for code in distinct(measured.function).tolist():
+        own = np.flatnonzero(measured.function == code)
+        calls, failed, time = (measured.locks[name][own] for name in ("calls", "failed", "time"))
+        files, name = measured.file[own][np.argsort(-time, kind="stable")], view.workload.functions[code]
+        rest = int(failed.sum()) - errors[name].total()
+        entities.append(
+            Lock(
+                call=name,
+                calls=int(calls.sum()),
+                time_s=int(time.sum()) / 1e9 if view.timed else None,
+                failed=errors[name] | Counter({"unknown": rest} if rest > 0 else {}) if knows else None,
+                files=[view.workload.paths[file] for file in files[files >= 0][:3].tolist()],
+            )
+        )
+    notes = view.nulls(SpentTime, "locks.time_s")
+    notes |= {"locks.failed": _NO_FAILURES} if entities and not knows else {}
+    return sorted(entities, key=lambda lock: -(lock.time_s or lock.calls)), notes

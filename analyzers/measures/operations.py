@@ -23,6 +23,12 @@ Unit: bytes, operations.
 **Processes** per phase and per file (tables IV and XI, "# processes", FPP or shared).
 
 A process uses a file if it opens it or performs a data operation on it. Unit: processes.
+
+**Look-ups**, per name: opens and stats that fail, stats that succeed, opens, and listings of a folder. A stat counts
+as a look-up only where no process opens the name, which is known at the end. Unit: calls, nanoseconds.
+
+**Locks**, per function and file: calls of flock, lockf and fcntl that lock, unlock or query a lock, with the time
+that they wait. Unit: calls, nanoseconds.
 """
 
 from __future__ import annotations
@@ -34,10 +40,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vani.analyzers.batch import Batch, phases_and_files
-from vani.analyzers.int_table import Sums, SumsBuilder, pack, unpack
+from vani.analyzers.int_table import IntTable, Sums, SumsBuilder, pack, unpack
 from vani.analyzers.passes.measure import SumsCollector, SumsMeasure
 from vani.analyzers.workload import Context, SurveyFindings, Workload
-from vani.calls import Flag, Kind
+from vani.calls import FAILED, LOCK, FileClass, Flag, Kind
 
 Ints = NDArray[np.int64]
 
@@ -318,3 +324,59 @@ class _ProcessesCollector(SumsCollector):
         _, phase = unpack(in_phase.keys, self._of_phase)
         self.sums.add("in_phase", phase, {"processes": np.ones(len(in_phase), np.int64)})
         return super().result()
+
+
+@dataclass(frozen=True, eq=False)
+class NamesAndLocks:
+    """Look-ups by name, and locks by function and file."""
+
+    names: IntTable
+    """By file: calls that are `opens`, `stats`, `failed`, `listings`, or show that the name is a `folder`; times
+    `opens_ns`, `stats_ns` and `failed_ns`; the `first` start; the first and the last process. A failed call is
+    only that, and a source that does not record which calls failed has none."""
+    function: Ints
+    file: Ints
+    """-1 for no file."""
+    locks: IntTable
+    """A row for each of these functions and files: `calls`, `failed`, `time`."""
+
+
+_LOOKED_UP = (FileClass.DATASET, FileClass.SHARED_LIBRARY, FileClass.PROBE)
+
+
+class LookUps(SumsMeasure):
+    """Tables `names` and `locks`, see `NamesAndLocks`."""
+
+    name = "lookups"
+    result = NamesAndLocks
+    columns = frozenset({"rank", "kind", "file", "func", "start_ns", "duration_ns", "via", "within"})
+    minima, maxima = ("first", "first_process"), ("last_process",)
+
+    def add(self, batch: Batch, sums: SumsBuilder) -> None:
+        groups, flags, workload = batch.groups, batch.groups.flags, batch.context.workload
+        is_open, is_stat, is_folder = ((flags & flag) != 0 for flag in (Flag.OPEN, Flag.STAT, Flag.DIRECTORY))
+        is_plain = ~is_open & (groups.kind == Kind.METADATA)
+        locks, failed = is_plain & ((flags & LOCK) != 0), is_plain & ((flags & FAILED) != 0)
+        lists = np.array(["open" in name for name in workload.functions], np.bool_)[groups.function] & ~failed
+        which = {
+            "opens": is_open & ~is_folder,
+            "stats": is_stat & ~failed,
+            "failed": failed & ~locks,
+            "listings": is_folder & (is_open | lists) & ~is_stat,
+            "folder": is_folder,
+        }
+        of_class = np.append(np.isin(workload.file_class, _LOOKED_UP), False)[groups.file]
+        own = np.flatnonzero(np.logical_or.reduce(list(which.values())) & of_class)
+        columns = {name: np.where(rows, groups.count, 0)[own] for name, rows in which.items()}
+        columns |= {f"{name}_ns": np.where(which[name], groups.time, 0)[own] for name in ("opens", "stats", "failed")}
+        users = dict.fromkeys(("first_process", "last_process"), groups.process[own])
+        sums.add("names", groups.file[own], {**columns, **users, "first": groups.first_start[own]})
+        own = np.flatnonzero(locks)
+        amounts = {"calls": groups.count, "failed": np.where(failed, groups.count, 0), "time": groups.time}
+        key = pack((groups.function[own], groups.file[own] + 1), (len(workload.functions), workload.files + 1))
+        sums.add("locks", key, {name: column[own] for name, column in amounts.items()})
+
+    def aggregate(self, combined: Sums, workload: Workload, findings: SurveyFindings) -> NamesAndLocks:
+        del findings
+        function, file = unpack(combined["locks"].keys, (len(workload.functions), workload.files + 1))
+        return NamesAndLocks(combined["names"], function, file - 1, combined["locks"])

@@ -12,7 +12,7 @@ from vani.errors import one_line
 from vani.schema.document import Document
 from vani.schema.model import Model, SparseModel
 from vani.schema.profile.iostats import Count, Seconds
-from vani.schema.profile.storage import Dataset, Excluded, FileEntity, Folder, Storage
+from vani.schema.profile.storage import Dataset, Excluded, FileEntity, Folder, Lock, LookUp, Storage
 from vani.schema.profile.workload import (
     App,
     Interface,
@@ -144,6 +144,15 @@ class Profile(SparseModel, Document):
         default=None,
         description="the hundred folders with most metadata time (most calls if times are unknown) and the ten with "
         "most files, over all files of the run",
+    )
+    lookups: list[LookUp] | None = Field(
+        fail_fast=True,
+        default=None,
+        description="the ten folders with most time in look-ups of names (most look-ups if times are unknown), of ten "
+        "or more; null if the source does not show them",
+    )
+    locks: list[Lock] | None = Field(
+        fail_fast=True, default=None, description="functions that lock files; null if the source does not show them"
     )
     patterns: list[NamePattern] | None = Field(
         fail_fast=True,

@@ -254,6 +254,53 @@ class Folder(Model):
     )
 
 
+class LookUp(SparseModel):
+    """A folder in which names were looked up: by opens and stats that failed, or by stats of names never opened."""
+
+    optional_keys: ClassVar[tuple[str, ...]] = ("search_path",)
+
+    folder: str = Field(
+        description="absolute path, with `%d` and `*` for what varies in similar folders; for a search path, the "
+        "folder that contains its folders"
+    )
+    folders: Count = Field(description="number of folders")
+    names: Count = Field(description="number of names that were looked up")
+    calls: Count = Field(description="number of look-ups")
+    failed: Count | None = Field(
+        description="number of look-ups that found nothing; null if the tracer does not record which calls failed"
+    )
+    most: Count = Field(description="most look-ups of one name per process; where several look it up, at least so many")
+    listings: Count = Field(description="number of times the folder was opened to list it")
+    time_s: Seconds | None = Field(
+        description="time of the look-ups, summed over processes; null if time stamps were not read"
+    )
+    excluded_s: Seconds | None = Field(
+        description="part of `time_s` that no I/O time contains, since the names are no files of the data set; null if "
+        "time stamps were not read"
+    )
+    search_path: list[str] | None = Field(
+        default=None,
+        description="the first forty folders that a loader searched for libraries or modules, in this order; null, and "
+        "left out, if none did",
+    )
+
+
+class Lock(Model):
+    """A function that locks files."""
+
+    call: str = Field(description="name of the function: flock, lockf or fcntl (only its commands for locks)")
+    calls: Count = Field(description="number of calls that lock, unlock or query a lock")
+    time_s: Seconds | None = Field(
+        description="time in these calls, which includes waiting, summed over processes; null if time stamps were not "
+        "read"
+    )
+    failed: dict[str, Count] | None = Field(
+        description="number of calls that failed by error, such as EAGAIN or ENOLCK; `unknown` if the tracer does not "
+        "name it; null if it does not record which calls failed"
+    )
+    files: list[str] = Field(description="paths of up to three files with most of this time")
+
+
 class Excluded(Model):
     """Calls on paths outside the data set, or whose file cannot be known (contract, "file")."""
 

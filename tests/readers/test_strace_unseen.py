@@ -105,8 +105,8 @@ def test_maps_of_the_data_sets_files_are_facts(tmp_path):
     )
     assert reader.facts() == [
         ON_ONE_HOST,
-        ("mmap", ["shared_write", "/run/a.dat"], 2),
-        ("mmap", ["read", "/run/a.dat"], 1),
+        ("mmap", ["NULL", "8192", "shared_write", "/run/a.dat"], 2),
+        ("mmap", ["NULL", "8192", "read", "/run/a.dat"], 1),
     ]
 
 

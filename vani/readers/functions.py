@@ -15,7 +15,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from vani.calls import FUNCTIONS, Flag, Kind, Layer
+from vani.calls import FUNCTIONS, LOCK, Flag, Kind, Layer
 from vani.columns import small_table
 
 
@@ -64,7 +64,7 @@ class Meaning:
     """Whether the call binds `handle` to `path`."""
     rename_to: int = -1
     command: int = -1
-    """The command of fcntl; only commands that duplicate a descriptor matter."""
+    """The command of fcntl; only commands that duplicate a descriptor or lock matter."""
     comm: int = -1
     rule: PositionRule = PositionRule.NONE
     flags: Flag = _NONE
@@ -106,6 +106,7 @@ _ROWS = (
     ("unlinkat", Meaning(_P, _META, path=1, rule=_GONE, flags=Flag.REMOVE)),
     ("rename", Meaning(_P, _META, path=0, rename_to=1, rule=_GONE, flags=Flag.RENAME)),
     ("fcntl", Meaning(_P, _META, path=0, command=1)),
+    ("flock lockf lockf64", Meaning(_P, _META, path=0, flags=LOCK)),
     ("fopen fopen64", Meaning(_S, _META, path=0, open_mode=1, rule=_OPEN, flags=Flag.OPEN)),
     ("fdopen ftell ftello ftello64 fileno", Meaning(_S, _META, path=0)),
     ("fclose", Meaning(_S, _META, path=0, flags=Flag.CLOSE)),

@@ -9,19 +9,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from vani.calls import DIRECT, SYNCHRONOUS, Flag, Kind, Layer
+from vani.calls import DIRECT, LOCK, SYNCHRONOUS, Flag, Kind, Layer
 from vani.columns import scalar, texts, to_arrow, to_numpy
 from vani.readers.functions import Meaning, PositionRule, datatype_bytes, meaning_of
 from vani.readers.paths import Paths, PathTable, complete_relative_paths
-from vani.readers.signatures import (
-    MAX_BYTES,
-    MAX_OFFSET,
-    NO_VALUE,
-    CallTable,
-    Handles,
-    Signatures,
-    believed,
-)
+from vani.readers.signatures import MAX_BYTES, MAX_OFFSET, NO_VALUE, CallTable, Handles, Signatures, believed
 
 _OPEN_FLAGS = (
     (0o100, Flag.CREATE),
@@ -35,6 +27,8 @@ _OPEN_FLAGS = (
 """O_CREAT, O_TRUNC, O_APPEND, O_WRONLY or O_RDWR, O_DIRECTORY and O_DIRECT of Linux on x86-64."""
 _F_DUPFD = (0, 1030)
 """F_DUPFD and F_DUPFD_CLOEXEC: the tracer does not follow the descriptor that they return."""
+LOCKS = (5, 6, 7, 36, 37, 38)
+"""F_GETLK, F_SETLK and F_SETLKW of Linux on x86-64, and those of open file descriptions (F_OFD_GETLK)."""
 _AT = ("MPI_File_read_at", "MPI_File_read_at_all", "MPI_File_write_at", "MPI_File_write_at_all")
 _INTERPROCESS = ("lseek", "lseek64", "pread", "pread64", "pwrite", "pwrite64", *_AT)
 _INTRAPROCESS = ("lseek", "lseek64", "pwrite", "pwrite64", "MPI_File_set_view", *_AT)
@@ -188,9 +182,7 @@ class _Arguments:
         if wrong.any():
             size = np.where(wrong, NO_VALUE, size)
             shown = [column for column in columns if column is not None]
-            self._leave_out(
-                "request {} bytes, which no call can move: how many they moved is unknown", wrong, shown
-            )
+            self._leave_out("request {} bytes, which no call can move: how many they moved is unknown", wrong, shown)
         return size
 
     def _leave_out(self, quantity: str, wrong: NDArray[np.bool_], columns: list[pa.Array]) -> None:
@@ -254,7 +246,8 @@ def _fill(
     if meaning.open_flags >= 0:
         flags |= open_flags(args.numbers(meaning.open_flags))
     if meaning.command >= 0:
-        duplicates = np.isin(args.numbers(meaning.command), _F_DUPFD)
+        duplicates, locks = (np.isin(args.numbers(meaning.command), of) for of in (_F_DUPFD, LOCKS))
+        flags[locks] |= LOCK
         rule[duplicates] = PositionRule.FORGET
         flags[duplicates] |= Flag.WRITABLE
     if meaning.open_mode >= 0 and (modes := args.texts(meaning.open_mode)) is not None:

@@ -125,8 +125,8 @@ class KnownLog(KnownRows):
 
     apps: list[str]
     """App of each rank; empty if the log does not show the program."""
-    maps: list[tuple[list[str], int, int]]
-    """Mappings of files into memory: how, file, number of times."""
+    maps: list[tuple[list[str], int, int, int]]
+    """Mappings of files into memory: how, file, length (-1 if unknown), number of times."""
 
 
 K = TypeVar("K", bound=Known)
@@ -326,11 +326,11 @@ class LogReader(SpooledReader[L]):
         return whole if self._app is None else hashlib.sha256(f"{whole} {self._app}".encode()).hexdigest()
 
     def mapped_files(self) -> list[tuple[str, list[str], int]]:
-        """Facts about data set files that were mapped into memory."""
+        """Facts about data set files that were mapped into memory, with the arguments of mmap: the length is second."""
         classes, paths = self.files()["class"].to_pylist(), self.known.paths
         facts = [
-            ("mmap", [*how, paths[code]], count)
-            for how, code, count in self.known.maps
+            ("mmap", ["NULL", str(length), *how, paths[code]], count)
+            for how, code, length, count in self.known.maps
             if classes[code] == FileClass.DATASET
         ]
         return facts[:_MAX_FACTS]

@@ -109,7 +109,7 @@ _OF_TRACER = b'"cat":"dftracer"'
 _PLAIN = 1 << 16
 """Longest line, in bytes, that Arrow parses; longer ones are unlikely to be events."""
 _TEXTS = ("fhash", "hhash", "newpath_hash", "fname", "hostname", "fmode")
-_NUMBERS = ("ret", "ret_len", "count", "size", "offset", "whence", "flags", "length")
+_NUMBERS = ("ret", "ret_len", "count", "size", "offset", "whence", "flags", "length", "cmd")
 # The mode is a text in fopen and a number in open.
 _RESPELLED = (
     (b'"mode":"', b'"fmode":"'),

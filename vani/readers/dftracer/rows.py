@@ -16,10 +16,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from vani.calls import Flag, Kind, Layer
+from vani.calls import FAILED, LOCK, Flag, Kind, Layer
 from vani.columns import to_arrow, to_numpy
 from vani.readers.functions import Meaning, PositionRule, layer_of, meaning_of
-from vani.readers.interpret import mode_flags, open_flags
+from vani.readers.interpret import LOCKS, mode_flags, open_flags
 from vani.readers.signatures import MAX_OFFSET, NO_VALUE, Codes, believed
 
 
@@ -54,6 +54,7 @@ PROCESSES = frozenset(
      "umask", "popen", "pclose", "tmpnam", "perror", "sleep"]
 )  # fmt: skip
 """Functions without file I/O: they start processes, and wait for them."""
+_READ_LINK = frozenset({"readlink", "readlinkat"})
 OTHERS = "(other)"
 """Name shared by a program's functions if it has more than fit the table."""
 
@@ -90,12 +91,7 @@ def call_of(category: str, name: str) -> Call:
         meaning = meaning_of(name)
         kind = Kind.OTHER if layer is Layer.USER else meaning.kind
         # Library events have neither files nor bytes.
-        return Call(
-            layer,
-            kind,
-            PositionRule.NONE,
-            Flag(0) if layer is Layer.USER else meaning.flags & Flag.COLLECTIVE,
-        )
+        return Call(layer, kind, PositionRule.NONE, Flag(0) if layer is Layer.USER else meaning.flags & Flag.COLLECTIVE)
     known = _TABLE.get(name)
     if known is not None:
         return known
@@ -173,7 +169,7 @@ class Functions:
 def rows_of(
     table: pa.Table, process: Ints, scale: Ints, functions: Functions, names: NameCodes
 ) -> dict[str, NDArray[Any]]:
-    """Columns of `ROWS`.
+    """Columns of `ROWS`, and `length`: that of a mapping.
 
     Parameters
     ----------
@@ -216,6 +212,11 @@ def rows_of(
     value[rewinds & ((flags & Flag.SEEK) != 0)] = 0
     value[(np.abs(value) >= MAX_OFFSET) & (value != NO_VALUE)] = NO_VALUE
     _open(args, flags, integers, returned)
+    flags[functions.flagged({"fcntl"})[func] & np.isin(integers("cmd"), LOCKS)] |= int(LOCK)
+    # A readlink fails on every name that is no link.
+    may_fail = ((flags & (Flag.STAT | LOCK)) != 0) & ((flags & Flag.OPEN) == 0) & ~functions.flagged(_READ_LINK)[func]
+    failed = may_fail & (returned < 0) & (returned != NO_VALUE)
+    flags[failed] = (flags[failed] & int(LOCK)) | int(FAILED)
     # A call that moves no bytes, such as a failed one or a read at the end of a file, is not a data operation.
     failed = moves & (returned != NO_VALUE) & (returned <= 0) & (size <= 0)
     kind[failed], rule[failed], size[failed] = Kind.METADATA, PositionRule.NONE, NO_VALUE
@@ -232,6 +233,7 @@ def rows_of(
         "rename_to": np.where(renames, _named(args, "newpath_hash", n, names), -1).astype(np.int32),
         "bytes": size,
         "value": value,
+        "length": integers("length"),
         "start": numbers(table, "ts", n) * scale,
         "took": np.maximum(numbers(table, "dur", n), 0) * scale,
     }
@@ -254,9 +256,7 @@ def _sizes(kind: NDArray[np.int8], returned: Ints, integers: Callable[[str], Int
     return size
 
 
-def _seek(
-    seeks: Bools, integers: Callable[[str], Ints], returned: Ints, rule: NDArray[np.int8], value: Ints
-) -> None:
+def _seek(seeks: Bools, integers: Callable[[str], Ints], returned: Ints, rule: NDArray[np.int8], value: Ints) -> None:
     """Set positions from call results; fseek returns none, and older versions did not record results."""
     if not seeks.any():
         return
@@ -271,9 +271,7 @@ def _seek(
     rule[failed], value[failed] = PositionRule.NONE, NO_VALUE
 
 
-def _open(
-    args: pa.StructArray, flags: NDArray[np.int16], integers: Callable[[str], Ints], returned: Ints
-) -> None:
+def _open(args: pa.StructArray, flags: NDArray[np.int16], integers: Callable[[str], Ints], returned: Ints) -> None:
     """Add open flags, and remove those of failed opens."""
     rows = np.flatnonzero(flags & Flag.OPEN)
     if not len(rows):
@@ -284,6 +282,7 @@ def _open(
         flags[rows] |= _by_text(modes.take(to_arrow(rows)), mode_flags, 0).astype(np.int16)
     failed = rows[(returned[rows] < 0) & (returned[rows] != NO_VALUE)]
     flags[failed] &= int(Flag.DIRECTORY)
+    flags[failed] |= int(FAILED)
 
 
 def _names(args: pa.StructArray, n: int, names: NameCodes) -> NDArray[np.int32]:
@@ -317,9 +316,7 @@ def numbers(table: pa.Table | pa.StructArray, name: str, n: int, null: int = NO_
     return to_numpy(column, null).astype(np.int64, copy=True)
 
 
-def _by_text(
-    column: pa.ChunkedArray | pa.Array, number: Callable[[str], int], null: int = -1
-) -> NDArray[np.int32]:
+def _by_text(column: pa.ChunkedArray | pa.Array, number: Callable[[str], int], null: int = -1) -> NDArray[np.int32]:
     """A number for each distinct text, by row; `null` for null."""
     encoded = pc.dictionary_encode(column)
     if isinstance(encoded, pa.ChunkedArray):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import posixpath
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,14 +25,13 @@ from vani.readers.dftracer.rows import PROCESSES, ROWS, Call, Functions, NameCod
 from vani.readers.paths import PYTHON, PathTable, classes_of, classify_path, summed
 from vani.readers.programs import RANK_LAUNCHERS
 from vani.readers.scanned import KnownLog, Spool, batch_of, calls_of_ranks, users_of
+from vani.readers.signatures import NO_VALUE
 from vani.units import counted
 
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
-_AGAIN = (
-    "trace again with DFTRACER_ENABLE=1 DFTRACER_INC_METADATA=1, or vani trace --tracer dftracer -- COMMAND"
-)
+_AGAIN = ("trace again with DFTRACER_ENABLE=1 DFTRACER_INC_METADATA=1, or vani trace --tracer dftracer -- COMMAND")
 _LATEST_NS = 5_000_000_000_000_000_000
 """The year 2128: later times are damage, and could exceed 64 bits, which end in 2262."""
 _LONGEST_NS = 1_000_000_000_000_000_000
@@ -80,7 +80,8 @@ class _Scan:
         """Calls per process."""
         self._pairs = self._uses = self._there = np.zeros(0, np.int64)
         """Distinct pairs of process and file name: all, those of calls that do more than query, and existing files."""
-        self._maps: dict[int, int] = {}
+        self._maps = Counter[tuple[int, int]]()
+        """Mappings by process and name, and length."""
         """Pairs of process and name, with the number of times that the file was mapped."""
         self._aggregated = self._untimed = 0
         self._with_arguments = False
@@ -116,10 +117,9 @@ class _Scan:
         _, users = users_of(ranks[self._pairs >> 32], files, n)
         there = np.zeros(n, np.bool_)
         there[files[np.isin(self._pairs, self._there)]] = True
-        maps: dict[int, int] = {}
-        for pair, count in self._maps.items():
-            code = int(files[np.searchsorted(self._pairs, pair)])
-            maps[code] = maps.get(code, 0) + count
+        maps = Counter[tuple[int, int]]()
+        for (pair, length), count in self._maps.items():
+            maps[int(files[np.searchsorted(self._pairs, pair)]), length] += count
         return DFTracerLog(
             rows=self._spool,
             calls=calls_of_ranks(ranks, self._calls),
@@ -134,7 +134,7 @@ class _Scan:
             users=users,
             probes=~there,
             classes=classes,
-            maps=[([], code, count) for code, count in sorted(maps.items())],
+            maps=[([], code, length, count) for (code, length), count in sorted(maps.items())],
             functions=self._functions.calls,
             first_ns=self._first,
             missing=self._processes.missing(),
@@ -173,9 +173,7 @@ class _Scan:
         if lines.cut:
             self._problems.append(f"{log.name}: ends {lines.cut}, what followed is missing")
         if strange:
-            self._problems.append(
-                f"{log.name}: {counted(strange, 'line')} left out, DFTracer writes none like it"
-            )
+            self._problems.append(f"{log.name}: {counted(strange, 'line')} left out, DFTracer writes none like it")
 
     def _count_ids(self, record: dict[str, object], host: str) -> None:
         pid, own, args = number(record.get("pid")), number(record.get("id")), record.get("args")
@@ -285,15 +283,13 @@ class _Scan:
         # A failed open has lost its flags; version 2 does not record an open's result.
         lost = np.array([name.startswith(("open", "fopen")) for name in self._functions.names], np.bool_)
         lost = lost[rows["func"]] & ((flags & (Flag.OPEN | Flag.DIRECTORY)) == 0)
-        self._there = distinct(
-            self._there, pair[named & ~asks & ~opens & ~lost], (process << 32 | target)[renamed]
-        )
+        self._there = distinct(self._there, pair[named & ~asks & ~opens & ~lost], (process << 32 | target)[renamed])
         mapped = self._functions.flagged(_MAPS)[rows["func"]] & named
         moves = (kind == Kind.READ) | (kind == Kind.WRITE)
         changes = (flags & (Flag.CREATE | Flag.REMOVE | Flag.RENAME | Flag.RESIZE)) != 0
         self._uses = distinct(self._uses, pair[named & (moves | changes | mapped)])
-        for key, count in zip(*np.unique(pair[mapped], return_counts=True), strict=True):
-            self._maps[int(key)] = self._maps.get(int(key), 0) + int(count)
+        lengths = np.where(rows["length"] == NO_VALUE, -1, rows["length"])[mapped]
+        self._maps.update(zip(pair[mapped].tolist(), lengths.tolist(), strict=True))
 
     def _resolve(self) -> tuple[PathTable, NDArray[np.int32]]:
         """The trace's files, and the file of each pair; relative names begin in a process's working directory."""
@@ -341,9 +337,7 @@ class _Scan:
         processes, chosen = self._processes.processes, np.flatnonzero(part).tolist()
         roots = {number: self._processes.root(number, apps) for number in chosen}
         with_ranks = None not in roots.values()
-        leaders = {
-            number: number if root is None or not with_ranks else root for number, root in roots.items()
-        }
+        leaders = {number: number if root is None or not with_ranks else root for number, root in roots.items()}
         of_mpi = [processes[number].rank for number in set(leaders.values())]
         by_mpi = None not in of_mpi and len(set(of_mpi)) == len(of_mpi)
 
@@ -352,16 +346,12 @@ class _Scan:
             return (process.rank or 0) if by_mpi else 0, process.first_ns or 0, number
 
         rank = {number: at for at, number in enumerate(sorted(set(leaders.values()), key=place))}
-        return {
-            number: rank[leaders[number]] for number in sorted(chosen, key=lambda n: rank[leaders[n]])
-        }, with_ranks
+        return {number: rank[leaders[number]] for number in sorted(chosen, key=lambda n: rank[leaders[n]])}, with_ranks
 
     def _left_out(self) -> list[str]:
         problems = []
         if self._untimed:
-            problems.append(
-                f"{counted(self._untimed, 'event')} left out, without a process or a time of a run"
-            )
+            problems.append(f"{counted(self._untimed, 'event')} left out, without a process or a time of a run")
         if self._aggregated:
             problems.append(f"{counted(self._aggregated, 'record')} of sums left out: they are not calls")
         return problems

@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from vani.calls import DIRECT, SYNCHRONOUS, Flag, Kind, Layer
+from vani.calls import DIRECT, LOCK, SYNCHRONOUS, Flag, Kind, Layer
 from vani.columns import to_arrow
 from vani.readers.functions import Meaning, PositionRule, meaning_of
 from vani.readers.otf2.archive import offset_of
@@ -323,4 +323,4 @@ class Calls:
 
 def _of_call(meaning: Meaning) -> Flag:
     """Flags of a function that do not depend on its events."""
-    return meaning.flags & (Flag.COLLECTIVE | Flag.DIRECTORY | Flag.STAT | Flag.RENAME)
+    return meaning.flags & (Flag.COLLECTIVE | Flag.DIRECTORY | Flag.STAT | Flag.RENAME | LOCK)

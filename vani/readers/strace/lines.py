@@ -36,7 +36,7 @@ _HEAD = (
 _CALL = (
     r"^[^(]*\((?P<args>.*)\) += (?P<ret>-?\d{1,19}|0x[0-9a-f]{1,16}|\?)"
     r"(?:<(?P<real>[^<>]*)(?:<[^<>]*>)?>(?:\(deleted\))?)?"
-    r"(?: E[A-Z0-9_]+ \([^()]*\)| \([^\n]*\))?(?: <(?P<s>\d{1,9})\.(?P<f>\d{6,9})>)?\n?$"
+    r"(?: (?P<error>E[A-Z0-9_]+) \([^()]*\)| \([^\n]*\))?(?: <(?P<s>\d{1,9})\.(?P<f>\d{6,9})>)?\n?$"
 )
 _ENDS = ("exited", "killed", "superseded")
 _UNFINISHED = "<unfinished ...>\n"
@@ -59,6 +59,8 @@ class Calls:
     """Result, with addresses as numbers; `NO_VALUE` if a call was interrupted and restarted."""
     real: pa.Array
     """Path of the returned descriptor; null if there is none."""
+    error: pa.Array
+    """Name of the error of a failed call, such as ENOENT; else empty."""
     start: Ints
     """Nanoseconds since 1970."""
     took: Ints
@@ -177,9 +179,7 @@ class LineReader:
             self._begun.pop(ended, None)
         return Block(_calls(rows, pid, name, text, start), exits, pid)
 
-    def _joined(
-        self, rows: Ints, resumed: NDArray[np.bool_], pid: Ints, text: pa.Array
-    ) -> tuple[Ints, pa.Array]:
+    def _joined(self, rows: Ints, resumed: NDArray[np.bool_], pid: Ints, text: pa.Array) -> tuple[Ints, pa.Array]:
         """Lines of complete calls: two halves become one line, at the position of the first."""
         begins = to_numpy(pc.ends_with(text, _UNFINISHED))
         halves = np.flatnonzero(begins | resumed)
@@ -194,9 +194,7 @@ class LineReader:
         for at in left.tolist():
             self._begun[int(pid[at])] = text[at].as_py().encode()
         head = pc.replace_substring_regex(text.take(to_arrow(begin)), r" <unfinished \.\.\.>\n$", "")
-        tail = pc.struct_field(
-            pc.extract_regex(text.take(to_arrow(end)), rf"^[^>]*{_RESUMED}(?P<rest>.*\n)$"), "rest"
-        )
+        tail = pc.struct_field(pc.extract_regex(text.take(to_arrow(end)), rf"^[^>]*{_RESUMED}(?P<rest>.*\n)$"), "rest")
         joined = pc.binary_join_element_wise(head, tail, scalar(""))
         complete = np.flatnonzero(~(begins | resumed))
         at = np.concatenate((rows[complete], rows[begin]))
@@ -220,6 +218,7 @@ def _calls(rows: Ints, pid: Ints, name: pa.DictionaryArray, text: pa.Array, star
         args=pc.struct_field(fields, "args"),
         value=_values(pc.struct_field(fields, "ret")),
         real=pc.if_else(pc.equal(real, scalar("")), pa.scalar(None, real.type), real),
+        error=pc.struct_field(fields, "error"),
         start=start[rows],
         took=took,
     )
@@ -232,9 +231,7 @@ def _lines(data: bytes) -> pa.Array:
         raw = np.where(raw > 127, ord("?"), raw).astype(np.uint8)
     ends = np.flatnonzero(raw == ord("\n")) + 1
     offsets = np.concatenate(([0], ends)).astype(np.int32)
-    return pa.StringArray.from_buffers(
-        len(ends), pa.py_buffer(offsets), pa.py_buffer(np.ascontiguousarray(raw))
-    )
+    return pa.StringArray.from_buffers(len(ends), pa.py_buffer(offsets), pa.py_buffer(np.ascontiguousarray(raw)))
 
 
 def _numbers(column: pa.Array, missing: int) -> Ints:

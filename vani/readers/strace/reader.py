@@ -8,6 +8,7 @@ process by process.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import ClassVar, Self
@@ -108,14 +109,17 @@ class StraceReader(LogReader[StraceLog]):
         on = [("hosts", sorted(str(host) for host in hosts), 1)] if None not in hosts else []
         # Each rank with its own log may run on another host; without them, strace followed processes on its own.
         alone: list[tuple[str, list[str], int]] = [] if on or self._has_logs_of_ranks else [("one_host", [], 1)]
-        return [*ran, *on, *alone, *hidden, *self.mapped_files()]
+        refused = [(name, ["refused", error], count) for (name, error), count in self.known.refused.items()]
+        return [*ran, *on, *alone, *hidden, *refused, *self.mapped_files()]
 
     def _parse(self) -> StraceLog:
         return scan(self.path)
 
     def _selected(self, known: StraceLog, is_own: NDArray[np.bool_]) -> StraceLog:
         known = replace(known, with_mpi=known.with_mpi[is_own])
-        return known if is_own[0] else replace(known, maps=[], functions=np.zeros_like(known.functions))
+        if is_own[0]:
+            return known
+        return replace(known, maps=[], refused=Counter(), functions=np.zeros_like(known.functions))
 
     def _interpreted(self, column: Columns) -> Columns:
         kind = np.array(_KINDS, np.int8)[column["func"]]

@@ -15,14 +15,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from vani.calls import DIRECT, SYNCHRONOUS, Flag, Kind
+from vani.calls import DIRECT, FAILED, LOCK, SYNCHRONOUS, Flag, Kind
 from vani.columns import scalar, to_arrow, to_numpy
 from vani.readers.functions import PositionRule
 from vani.readers.scanned import batch_of
 from vani.readers.signatures import MAX_OFFSET, NO_VALUE, believed
 from vani.readers.strace.lines import Calls, Spellings, named_first
 from vani.readers.strace.processes import Folders
-from vani.readers.strace.system_calls import CALLS, FUNCTIONS, SUBMITTED, Names, Offset
+from vani.readers.strace.system_calls import CALLS, FUNCTIONS, LOCKS, SUBMITTED, Names, Offset
 
 Ints = NDArray[np.int64]
 
@@ -39,9 +39,7 @@ _CODE = {name: code for code, name in enumerate(FUNCTIONS)}
 
 def are_shown(calls: Calls, rows: Ints) -> NDArray[np.bool_]:
     """Return whether the log contains the requests of these io_submit calls."""
-    shown: NDArray[np.bool_] = to_numpy(
-        pc.match_substring(calls.args.take(to_arrow(rows)), "aio_lio_opcode=IOCB_CMD_")
-    )
+    shown: NDArray[np.bool_] = to_numpy(pc.match_substring(calls.args.take(to_arrow(rows)), "aio_lio_opcode=IOCB_CMD_"))
     return shown
 
 
@@ -128,7 +126,7 @@ other columns are those of `vani.readers.signatures.Signatures`."""
 
 _TABLE = {
     field: np.array([getattr(call, field) for call in CALLS.values()])
-    for field in ("kind", "rule", "flags", "names", "offset", "opens", "renames")
+    for field in ("kind", "rule", "flags", "names", "offset", "opens", "renames", "asks")
 }
 """Facts about system calls, by position in `CALLS`."""
 _LAST = r", (?P<n>-?\d{1,19})$"
@@ -143,6 +141,7 @@ _SECOND_DESCRIPTOR = (
     r"\d+<(?P<dir>[^<>]*)>(?:\(deleted\))?(?:, (?P<two>[^,]*))?"
 )
 _LOCKS = r"^[^<]*(?:<[^<>]*>)?[^,]*, F_(?:OFD_)?(?:SETLK|SETLKW|GETLK)(?:64)?\b"
+_MISSING = pa.array(["ENOENT", "ENOTDIR"])
 _OPEN_BITS: dict[str, int] = {
     "O_CREAT": Flag.CREATE,
     "O_TRUNC": Flag.TRUNCATE,
@@ -199,6 +198,10 @@ def rows_of(calls: Calls, thread: Ints, folders: Folders, spellings: Spellings) 
     _files(columns, name, args, calls.real.take(to_arrow(order)), ok, thread[order], order, folders, spellings)
     _offsets(columns, name, args, value, ok)
     _opens(columns, name, args, ok)
+    looks = _TABLE["opens"][name] | _TABLE["asks"][name]
+    missing = looks & to_numpy(pc.is_in(calls.error.take(to_arrow(order)), _MISSING))
+    columns.flags[missing] |= int(FAILED)
+    columns.flags[~ok & ((_TABLE["flags"][name] & int(LOCK)) != 0) & ~looks] |= int(LOCK | FAILED)
     second = _second_files(columns, name, args, ok, spellings)
     took = np.maximum(calls.took[order], 0)
     batch = {
@@ -232,6 +235,16 @@ def _on_files(calls: Calls) -> Ints:
     if len(submits):
         codes[submits[are_shown(calls, submits)]] = -1
     return codes
+
+
+def refused_locks(calls: Calls) -> list[tuple[str, str]]:
+    """The function and the error of each call that did not get a lock."""
+    names = calls.name.dictionary.to_pylist()
+    locks = np.array([name in LOCKS for name in names] or [False])[to_numpy(calls.name.indices)]
+    at = np.flatnonzero(locks & (calls.value < 0) & (calls.value != NO_VALUE))
+    columns = (column.take(to_arrow(at)).to_pylist() for column in (calls.name, calls.args, calls.error))
+    rows = zip(*columns, strict=True)
+    return [(name, error) for name, args, error in rows if name != "fcntl" or re.match(_LOCKS, args)]
 
 
 def _of(name: Ints, *names: Names) -> Bools:
@@ -298,13 +311,9 @@ def _offsets(columns: _Columns, name: Ints, args: pa.Array, value: Ints, ok: Boo
 def _opens(columns: _Columns, name: Ints, args: pa.Array, ok: Bools) -> None:
     rows = np.flatnonzero(_TABLE["opens"][name])
     if len(rows):
-        bits = pc.dictionary_encode(
-            pc.struct_field(pc.extract_regex(args.take(to_arrow(rows)), _OPEN_FLAGS), "flags")
-        )
+        bits = pc.dictionary_encode(pc.struct_field(pc.extract_regex(args.take(to_arrow(rows)), _OPEN_FLAGS), "flags"))
         lookup = np.array([_open_flags(text or "") for text in bits.dictionary.to_pylist()] + [0], np.int16)
-        codes = np.where(
-            to_numpy(pc.is_valid(bits)), to_numpy(pc.fill_null(bits.indices, 0)), len(lookup) - 1
-        )
+        codes = np.where(to_numpy(pc.is_valid(bits)), to_numpy(pc.fill_null(bits.indices, 0)), len(lookup) - 1)
         columns.flags[rows] |= lookup[codes]
         failed = rows[~ok[rows]]
         columns.flags[failed] &= int(Flag.DIRECTORY)
@@ -323,9 +332,7 @@ def _open_flags(text: str) -> int:
 def _numbers(args: pa.Array, pattern: str, part: str) -> Ints:
     column = pc.struct_field(pc.extract_regex(args, pattern), part)
     good = pc.match_substring_regex(column, r"^-?\d{1,18}$")
-    return to_numpy(
-        pc.cast(pc.if_else(good, column, pa.scalar(None, column.type)), pa.int64()), NO_VALUE
-    ).copy()
+    return to_numpy(pc.cast(pc.if_else(good, column, pa.scalar(None, column.type)), pa.int64()), NO_VALUE).copy()
 
 
 def _second_files(
@@ -337,9 +344,7 @@ def _second_files(
         return None
     text = args.take(to_arrow(rows))
     both = pc.extract_regex(text, _SECOND_DESCRIPTOR)
-    second = spellings.codes(
-        pc.fill_null(pc.struct_field(both, "dir"), ""), pa.array([""] * len(rows), pa.string())
-    )
+    second = spellings.codes(pc.fill_null(pc.struct_field(both, "dir"), ""), pa.array([""] * len(rows), pa.string()))
     first = columns.file[rows].copy()
     sends = np.array([n.startswith("sendfile") for n in CALLS], np.bool_)[name[rows]]
     # sendfile(out, in, offset, n); the others (in, offset, out, offset, n).

@@ -25,13 +25,13 @@ from vani.readers.signatures import NO_VALUE
 from vani.readers.strace import logs_of, pid_of, rank_of, system_calls
 from vani.readers.strace.lines import Calls, LineReader, Spellings
 from vani.readers.strace.processes import Bystanders, Processes, Scripts, app_names, command_of
-from vani.readers.strace.rows import ROWS, rows_of
+from vani.readers.strace.rows import ROWS, refused_locks, rows_of
 from vani.readers.strace.system_calls import CALLS, FUNCTIONS, RING, WANTED, Names, kind_of
 from vani.readers.trace_reader import some_ranks
 from vani.units import counted
 
 _MMAP = (
-    r"^[^,]*, [^,]*, (?P<access>[A-Z_|]+), (?P<flags>\w+(?:\|\w+)*), "
+    r"^[^,]*, (?P<length>\d{1,18}), (?P<access>[A-Z_|]+), (?P<flags>\w+(?:\|\w+)*), "
     r"\d+<(?P<path>[^<>]*)(?:<[^<>]*>)?>(?:\(deleted\))?, [^,]*$"
 )
 _NAMES = ("mmap", "mmap2")
@@ -41,7 +41,8 @@ class Maps:
     """Counts the mappings of each file by use, without the loader's mappings of programs and libraries."""
 
     def __init__(self) -> None:
-        self._counts: Counter[tuple[str, int]] = Counter()
+        self._counts: Counter[tuple[str, int, int]] = Counter()
+        """By use, file and length."""
 
     def see(self, calls: Calls, spellings: Spellings) -> None:
         """Add the calls of a block."""
@@ -52,23 +53,23 @@ class Maps:
         at = np.flatnonzero(is_map[to_numpy(calls.name.indices)] & (calls.value >= 0))
         fields = pc.extract_regex(calls.args.take(to_arrow(at)), _MMAP)
         fields = fields.filter(pc.is_valid(fields))
-        columns = [pc.struct_field(fields, name) for name in ("access", "flags", "path")]
+        columns = [pc.struct_field(fields, name) for name in ("access", "flags", "length", "path")]
         # No line contains a newline.
         distinct = pc.value_counts(pc.binary_join_element_wise(*columns, scalar("\n"))).to_pylist()
         for entry in distinct:
-            access, flags, path = entry["values"].split("\n")
+            access, flags, length, path = entry["values"].split("\n")
             use = _use(access.split("|"), flags.split("|"))
             if use:
                 (code,) = spellings.codes(pa.array([path]), pa.array([""])).tolist()
-                self._counts[use, code] += entry["counts"]
+                self._counts[use, code, int(length)] += entry["counts"]
 
     def files(self) -> set[int]:
         """Files that were mapped for shared writing."""
-        return {code for use, code in self._counts if use == "shared_write"}
+        return {code for use, code, _ in self._counts if use == "shared_write"}
 
-    def counts(self) -> list[tuple[list[str], int, int]]:
-        """([`shared_write` or `read`], file, number of calls), in order of first appearance."""
-        return [([use], code, count) for (use, code), count in self._counts.items()]
+    def counts(self) -> list[tuple[list[str], int, int, int]]:
+        """([`shared_write` or `read`], file, length, number of calls), in order of first appearance."""
+        return [([use], code, length, count) for (use, code, length), count in self._counts.items()]
 
 
 def _use(access: list[str], flags: list[str]) -> str:
@@ -129,9 +130,7 @@ Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
 _AGAIN = "trace again: strace -f -ttt -T -y -o FILE COMMAND, or vani trace -- COMMAND"
-_DESCRIPTORS = np.array(
-    [name in CALLS and CALLS[name].names is Names.DESCRIPTOR for name in system_calls.FUNCTIONS]
-)
+_DESCRIPTORS = np.array([name in CALLS and CALLS[name].names is Names.DESCRIPTOR for name in system_calls.FUNCTIONS])
 """Whether each function names its file by a descriptor."""
 _LOADER = ("/etc/ld.so.cache", "/etc/ld.so.preload")
 """Files that are read to load shared libraries, and are classified like them."""
@@ -148,6 +147,8 @@ class StraceLog(KnownLog):
     """Number of calls by function."""
     with_mpi: Bools
     """Whether each rank loaded an MPI library."""
+    refused: Counter[tuple[str, str]]
+    """Number of calls that did not get a lock, by function and error."""
     of_job: bool
     """Whether ranks belong to a job that torchrun or a similar launcher started."""
 
@@ -185,6 +186,7 @@ class _Scan:
         self._named = self._nameless = self._timed = self._lines = 0
         self._functions = np.zeros(len(system_calls.FUNCTIONS), np.int64)
         self._maps = Maps()
+        self._refused = Counter[tuple[str, str]]()
         self._shared_memory = SharedMemory()
         self._scripts = Scripts()
         self._bystanders = Bystanders()
@@ -205,13 +207,9 @@ class _Scan:
         if self._first is None or not self._calls.any():
             raise TraceError("contains no call on files", where=self._path, todo=_AGAIN)
         if self._nameless and not self._named:
-            raise TraceError(
-                "has no paths of descriptors, which strace writes with -y", where=self._path, todo=_AGAIN
-            )
+            raise TraceError("has no paths of descriptors, which strace writes with -y", where=self._path, todo=_AGAIN)
         if not self._timed:
-            raise TraceError(
-                "lacks the durations of calls, which strace writes with -T", where=self._path, todo=_AGAIN
-            )
+            raise TraceError("lacks the durations of calls, which strace writes with -T", where=self._path, todo=_AGAIN)
         files = len(self._paths.paths)
         exists = padded(self._there, files)
         classes = classes_of(
@@ -240,6 +238,7 @@ class _Scan:
             classes=classes,
             maps=self._maps.counts(),
             functions=self._functions,
+            refused=self._refused,
             first_ns=self._first,
             apps=self._apps_of(ranks, apps),
             with_mpi=np.bincount(pairs[_of_mpi(self._paths.paths)[pairs & 0xFFFFFFFF]] >> 32, minlength=len(calls)) > 0,
@@ -256,6 +255,7 @@ class _Scan:
             thread = self._processes.threads(block)
             folders = self._processes.learn(block.calls, thread)
             self._maps.see(block.calls, self._spellings)
+            self._refused.update(refused_locks(block.calls))
             self._timed += int((block.calls.took >= 0).sum())
             self._add(rows_of(block.calls, thread, folders, self._spellings))
         number = len(self._processes.begun_by)
@@ -313,9 +313,7 @@ class _Scan:
         if lines.cut:
             self._problems.append(f"{log.name}: ends in the middle of a line, what followed is missing")
         if lines.strange:
-            self._problems.append(
-                f"{log.name}: {counted(lines.strange, 'line')} left out, strace writes none like it"
-            )
+            self._problems.append(f"{log.name}: {counted(lines.strange, 'line')} left out, strace writes none like it")
 
     def _ranks(self, classes: NDArray[np.int8], apps: list[str]) -> tuple[NDArray[np.int32], list[str]]:
         """The rank of each thread, and problems; `classes` by file, `apps` by execution."""

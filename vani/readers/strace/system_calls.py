@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import IntEnum
 
-from vani.calls import Flag, Kind
+from vani.calls import LOCK, Flag, Kind
 from vani.readers.functions import PositionRule
 
 
@@ -66,6 +66,8 @@ _FOLDER = SystemCall(_META, _PATH, flags=Flag.DIRECTORY)
 _OTHER = SystemCall(_META, _PATH)
 _ON_OPEN = SystemCall(_META, _FD)
 
+LOCKS = ("flock", "fcntl")
+"""Calls that lock files; of fcntl, only its commands about locks count."""
 CALLS: dict[str, SystemCall] = {
     **dict.fromkeys(("open", "openat", "openat2"), _OPEN),
     "creat": SystemCall(
@@ -118,9 +120,9 @@ CALLS: dict[str, SystemCall] = {
     # Their first argument is a text, and the new name comes last.
     **dict.fromkeys(("symlink", "symlinkat"), SystemCall(_META, Names.NONE)),
     **dict.fromkeys(
-        ("fchmod", "fchown", "fallocate", "fadvise64", "readahead", "flock", "fcntl", "fsetxattr", "fremovexattr"),
-        _ON_OPEN,
+        ("fchmod", "fchown", "fallocate", "fadvise64", "readahead", "fsetxattr", "fremovexattr"), _ON_OPEN
     ),
+    **dict.fromkeys(LOCKS, SystemCall(_META, _FD, flags=LOCK)),
     **dict.fromkeys(("sendfile", "sendfile64", "copy_file_range", "splice"), SystemCall(_WRITE, Names.TWO)),
     "io_uring_setup": SystemCall(_META, Names.NONE),
     **dict.fromkeys(("io_uring_enter", "io_uring_register"), _ON_OPEN),
