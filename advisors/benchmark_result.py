@@ -184,7 +184,9 @@ def _each(phase: BenchmarkPhase) -> str:
     return ", ".join(known) or "by an unknown number of processes"
 
 
-def _of_machine(phase: BenchmarkPhase, direction: str, system: System | None, disk: FileSystem | None) -> Iterator[str]:
+def _of_machine(
+    phase: BenchmarkPhase, direction: str, system: System | None, disk: FileSystem | None
+) -> Iterator[str]:
     """Sentences on the share of the network's and the servers' bandwidth that a phase without contention reaches."""
     network = system.network.bandwidth_per_node if system is not None else None
     peak = None

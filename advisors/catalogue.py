@@ -162,7 +162,11 @@ def _matching(words: Iterable[str]) -> set[type[Rule]]:
 def _unknown(word: str, known: Iterable[str]) -> InputError:
     by_lower = {key.lower(): key for key in known}
     near = difflib.get_close_matches(word.strip().lower(), by_lower, n=3, cutoff=0.5)
-    hint = (f"did you mean {' or '.join(by_lower[key] for key in near)}?" if near else "`vani explain` lists them all")
+    hint = (
+        f"did you mean {' or '.join(by_lower[key] for key in near)}?"
+        if near
+        else "`vani explain` lists them all"
+    )
     return InputError(f"no rule is called {word!r}", todo=hint)
 
 
@@ -200,7 +204,9 @@ def settings_of(table: object, path: Path) -> Settings:
         if key not in _KEYS:
             raise InputError(f"unknown key {key!r} in [advise]", where=path, todo=nearest(key, _KEYS))
     thresholds = table.get("thresholds", {})
-    if not isinstance(thresholds, dict) or not all(isinstance(threshold, dict) for threshold in thresholds.values()):
+    if not isinstance(thresholds, dict) or not all(
+        isinstance(threshold, dict) for threshold in thresholds.values()
+    ):
         todo = "write them as [advise.thresholds.LUS002] with a line `name = number` each"
         raise InputError("[advise.thresholds] contains no tables of rules", where=path, todo=todo)
     select = _words(table, "select", path)

@@ -48,7 +48,9 @@ Language = Literal["C", "C++", "Fortran", "Python"]
 _INTERPRETER: Final = re.compile(r"(?:i?python|pypy|torchrun|accelerate|deepspeed|jupyter)[0-9.]*(?:-.*)?")
 _SCRIPT: Final = re.compile(r"\.(?:py|ipynb)$")
 # Unnamed units (Fortran 2018, 12.5.6.10; `fort.N` in practice), namelists, and sources.
-_FORTRAN: Final = re.compile(r"(?:^|/)fort\.[0-9]+$|\.(?:nml|f90|f03|f08)$|(?:^|/)namelist[^/]*$", re.IGNORECASE)
+_FORTRAN: Final = re.compile(
+    r"(?:^|/)fort\.[0-9]+$|\.(?:nml|f90|f03|f08)$|(?:^|/)namelist[^/]*$", re.IGNORECASE
+)
 
 
 def language_of(app: App | None, profile: Profile) -> Language | None:
@@ -69,7 +71,9 @@ def code_lines(code: Mapping[Language, str], language: Language | None) -> list[
     own = code.get(language) if language is not None else None
     if own is not None:
         return comment(f"in the program ({language}):\n" + _indented(own))
-    return comment("in the program:\n" + "\n".join(f"{name}:\n{_indented(text)}" for name, text in code.items()))
+    return comment(
+        "in the program:\n" + "\n".join(f"{name}:\n{_indented(text)}" for name, text in code.items())
+    )
 
 
 def _indented(text: str) -> str:

@@ -88,12 +88,17 @@ def _offered(
 
     The first rate is at least `reached`. The second is the described rate with the present layout.
     """
-    disk = system.file_system_for(files[0].path) or (system.file_systems[0] if len(system.file_systems) == 1 else None)
+    disk = system.file_system_for(files[0].path) or (
+        system.file_systems[0] if len(system.file_systems) == 1 else None
+    )
     path = path_of(system, disk, reads=reads, target_rate=_OBJECT_RATE)
     if disk is None or isinstance(path, str):
         return math.inf, math.inf
     nodes = min(profile.job.nodes or profile.workflow.processes, profile.workflow.processes)
-    rates = [disk.max_bandwidth.read if reads else disk.max_bandwidth.write, nodes * (path.client or CLIENT_RATE)]
+    rates = [
+        disk.max_bandwidth.read if reads else disk.max_bandwidth.write,
+        nodes * (path.client or CLIENT_RATE),
+    ]
     described = list(rates)
     if disk.type == "lustre":
         now, most = sum(_count(file, disk) for file in files), disk.targets or math.inf
@@ -103,7 +108,9 @@ def _offered(
         described.append(min(now, most) * path.target)
         target = max(path.target, reached / min(now, most))
         recommended = finding.recommended.get("stripe_count")
-        after = (now if not isinstance(recommended, int) else recommended * len(files) if recommended > 0 else most)
+        after = (
+            now if not isinstance(recommended, int) else recommended * len(files) if recommended > 0 else most
+        )
         rates.append(min(after, most) * target)
     slowest = min((rate for rate in rates if rate), default=math.inf)
     return max(reached, slowest), min((rate for rate in described if rate), default=math.inf)

@@ -120,7 +120,9 @@ class Folders:
     def listed(self, profile: Profile) -> frozenset[str]:
         """Paths of the listed files in these folders."""
         inside = {folder.path for _, folder in self.rows}
-        return frozenset(file.path for file in profile.files if (posixpath.dirname(file.path) or ".") in inside)
+        return frozenset(
+            file.path for file in profile.files if (posixpath.dirname(file.path) or ".") in inside
+        )
 
     def evidence(self, *attributes: str) -> list[Evidence]:
         """Attributes of the first folder as evidence."""
@@ -161,7 +163,9 @@ def at_most(sizes: SizeDistribution, limit: int) -> int:
     if sizes.max is not None and sizes.max <= limit:
         return sizes.known
     # A bin excludes its upper edge.
-    small_files = sum(count for name, count in sizes.histogram.items() if (edge := _edge(name)) and edge <= limit + 1)
+    small_files = sum(
+        count for name, count in sizes.histogram.items() if (edge := _edge(name)) and edge <= limit + 1
+    )
     for percent, value in ((90, sizes.p90), (50, sizes.p50)):
         if value is not None and value <= limit:
             small_files = max(small_files, -(-sizes.known * percent // 100))
@@ -201,7 +205,9 @@ def _served(profile: Profile) -> float:
     kinds = profile.workflow.io.metadata_kinds
     if kinds is None:
         return 1.0
-    times = {name: getattr(kinds, name).time_s or 0.0 for name in type(kinds).model_fields if name != "directory"}
+    times = {
+        name: getattr(kinds, name).time_s or 0.0 for name in type(kinds).model_fields if name != "directory"
+    }
     total = sum(times.values())
     return sum(time for name, time in times.items() if name in SERVED) / total if total else 1.0
 

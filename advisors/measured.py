@@ -61,7 +61,9 @@ def with_measured(
     if verdict is not None and verdict.matters == "yes" and known:
         # If no recommendation is left, the verdict's remedy may be one that did not help.
         verdict = with_remedy(verdict.model_copy(update={"remedy": NOTHING_LEFT}), ranked)
-    return advice.model_copy(update={"recommendations": ranked, "notes": notes or None, "verdict": verdict})
+    return advice.model_copy(
+        update={"recommendations": ranked, "notes": notes or None, "verdict": verdict}
+    )
 
 
 def trial_of(setting: Setting, trials: Iterable[Trial]) -> Trial | None:
@@ -165,7 +167,9 @@ def _counts(ranked: Sequence[Recommendation]) -> list[str]:
     words = {"proven": "proven", "not_proven": "not proven", "no_gain": "without gain", "failed": "failed"}
     parts = [f"{verdicts.count(verdict)} {word}" for verdict, word in words.items() if verdict in verdicts]
     number = sum(item.rule != MATTER for item in ranked)
-    return [f"Measured on this machine: {len(verdicts)} of {counted(number, 'recommendation')} ({', '.join(parts)})."]
+    return [
+        f"Measured on this machine: {len(verdicts)} of {counted(number, 'recommendation')} ({', '.join(parts)})."
+    ]
 
 
 def _others(ranked: Sequence[Recommendation], trials: Sequence[Trial]) -> list[str]:

@@ -196,7 +196,9 @@ def _bare(mount: Mount) -> FileSystem:
     return FileSystem(name=mount.dir, type=mount.type, mounts=[mount.dir], targets=mount.targets)
 
 
-SUPPLY = ("state where the data is: --system NAME (generic-lustre, generic-gpfs or a machine) or --job job.yaml")
+SUPPLY = (
+    "state where the data is: --system NAME (generic-lustre, generic-gpfs or a machine) or --job job.yaml"
+)
 
 
 @dataclass(frozen=True)
@@ -461,7 +463,9 @@ def pieces_of(items: Sequence[Item], profile: Profile, system: System, layouts: 
     disk = place.figures
     if recommended := next((stripes for path, stripes in layouts.items() if path in paths), None):
         because = f"the stripes that {recommended.rule} recommends"
-        return Pieces("lustre", recommended.size, _targets(recommended.count, disk), because, recommended.evidence, 0.9)
+        return Pieces(
+            "lustre", recommended.size, _targets(recommended.count, disk), because, recommended.evidence, 0.9
+        )
     if (own := own_stripes(items[0].file)) is not None:
         figures = tuple(
             Evidence(f"{items[0].where}.{name}", value)

@@ -355,7 +355,9 @@ class Pairs:
             return Pairs()
         firsts = distinct(*(distinct(p.first) for p in parts))
         if len(firsts) > _FEW_FIRST:
-            return count_pairs(*(np.concatenate([getattr(p, n) for p in parts]) for n in ("first", "second", "count")))
+            return count_pairs(
+                *(np.concatenate([getattr(p, n) for p in parts]) for n in ("first", "second", "count"))
+            )
         # One at a time, because merging all at once would take several times the memory.
         pairs_of_firsts = []
         for first in firsts.tolist():

@@ -125,7 +125,9 @@ def refuse_read_only(path: Path) -> None:
         return
     bits = stat.S_IWUSR if status.st_uid == os.geteuid() else stat.S_IWUSR | stat.S_IWGRP | stat.S_IWOTH
     if not status.st_mode & bits or not os.access(path, os.W_OK):
-        raise InputError("is read-only, and is not replaced", where=path, todo="name another file, or make it writable")
+        raise InputError(
+            "is read-only, and is not replaced", where=path, todo="name another file, or make it writable"
+        )
 
 
 def _fresh(path: Path, make: Callable[[Path], Made], suffix: str) -> tuple[Made, Path]:

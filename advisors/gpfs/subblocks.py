@@ -80,7 +80,9 @@ class Subblocks(Rule):
         ]
         return self.among(answers)
 
-    def _judge(self, folders: Folders, where: str, subblock: int, profile: Profile, system: System) -> Finding | str:
+    def _judge(
+        self, folders: Folders, where: str, subblock: int, profile: Profile, system: System
+    ) -> Finding | str:
         allocated = used = 0
         wasting: list[int] = []
         for position, folder in folders.rows:

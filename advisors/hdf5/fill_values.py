@@ -15,7 +15,13 @@ if TYPE_CHECKING:
 
 _FORMATS: Final = frozenset({"hdf5", "netcdf"})
 _LIBRARIES: Final = ("netcdf", "pnetcdf", "hdf5")
-_SETS_FILL: Final = ("H5Pset_fill_time", "nc_set_fill", "nc_def_var_fill", "ncmpi_set_fill", "ncmpi_def_var_fill")
+_SETS_FILL: Final = (
+    "H5Pset_fill_time",
+    "nc_set_fill",
+    "nc_def_var_fill",
+    "ncmpi_set_fill",
+    "ncmpi_def_var_fill",
+)
 
 # Our choice: headers are the rest.
 _NEARLY_ALL: Final = 0.9

@@ -109,7 +109,9 @@ class DataOnMDT(Rule):
             [at for at, folder in folders.rows if self._share_of(folder, disk.dom_size) >= self.min_share]
         )
         if folders.known < self.min_files:
-            return (f"most files have more than the {lfs_size(disk.dom_size)} allowed on the metadata target")
+            return (
+                f"most files have more than the {lfs_size(disk.dom_size)} allowed on the metadata target"
+            )
         size = next(
             folder
             for folder in self._sizes(folders, disk.dom_size)

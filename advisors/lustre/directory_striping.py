@@ -74,7 +74,9 @@ class DirectoryStriping(Rule):
         under = places(profile, system)
         return self.among(self._judge(Folders((row,)), under(row[1].path), profile, metadata) for row in makers)
 
-    def _judge(self, folder: Folders, place: Lustre | str, profile: Profile, metadata: float) -> Finding | str:
+    def _judge(
+        self, folder: Folders, place: Lustre | str, profile: Profile, metadata: float
+    ) -> Finding | str:
         if isinstance(place, str):
             return place
         disk = place.figures

@@ -134,7 +134,9 @@ def choose(index: int, file: FileEntity, profile: Profile, system: System, by: C
     if own_layout:
         return own_layout
     size_of_file = extent(file) or 1
-    least_nodes, nodes = nodes_between(file, movers, profile, system, per_node=by.processes_per_node, reads=reads)
+    least_nodes, nodes = nodes_between(
+        file, movers, profile, system, per_node=by.processes_per_node, reads=reads
+    )
     distance = None if movers.collective else neighbour_distance(file, movers.processes, reads=reads)
     interleaved = distance is not None and distance < by.min_stripe_size
     curve = stripe_count.nearest_curve(
@@ -169,7 +171,9 @@ def choose(index: int, file: FileEntity, profile: Profile, system: System, by: C
     if rule is not None:
         layout = Striping(rule.stripe_count, rule.stripe_size or size, default, default_size, rule)
     elif default is not None and not 0 < default < count:
-        too_many = now is not None and (now >= _FAR_TOO_MANY * count or (now > movers.processes and now >= 2 * count))
+        too_many = now is not None and (
+            now >= _FAR_TOO_MANY * count or (now > movers.processes and now >= 2 * count)
+        )
         if not (movers.collective and not reads and too_many):
             # The file has as many targets or more (-1 is all), and this is not about using fewer.
             layout = Striping(default, size, default, default_size)

@@ -167,12 +167,16 @@ def _can_overstripe(disk: FileSystem) -> bool:
     return version is not None and (int(version[1]), int(version[2])) >= (2, 13)
 
 
-def _gain(file: FileEntity, record: int, count: int, place: Lustre, profile: Profile, system: System) -> Gain | str:
+def _gain(
+    file: FileEntity, record: int, count: int, place: Lustre, profile: Profile, system: System
+) -> Gain | str:
     nodes, spent, disk = profile.job.nodes, of_files_s([file], profile, "write_synced"), place.figures
     path = contention.path_of(system, disk)
     before, _ = present_stripes(file, disk)
     if nodes is None or nodes < 2 or not spent or before is None or isinstance(path, str):
-        return ("supply the number of nodes (--job), and the default stripe count and the targets' rate in --system")
+        return (
+            "supply the number of nodes (--job), and the default stripe count and the targets' rate in --system"
+        )
     # The records of a node's processes are consecutive, so one lock serves them.
     per_node = max(1, file.writers // nodes)
     moved = float(extent(file) or 0)

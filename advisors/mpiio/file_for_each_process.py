@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
-from vani.advisors.data_files import SERVED, Group, Item, folder_of, posix_items, time_of
+from vani.advisors.data_files import (
+    SERVED,
+    Group,
+    Item,
+    folder_of,
+    posix_items,
+    time_of,
+)
 from vani.advisors.rule import Answer, Finding, Rule, Target, Verdict, figures
 from vani.units import MiB, format_bytes, format_count, format_share
 

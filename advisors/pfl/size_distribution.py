@@ -54,7 +54,11 @@ class SizeDistribution(Rule):
 
     id = "PFL001"
     settles = "layout"
-    sources = ("Lustre manual, progressive file layouts", "Tarazu, section 2.3 and table 8", "lfs-setstripe(1)")
+    sources = (
+        "Lustre manual, progressive file layouts",
+        "Tarazu, section 2.3 and table 8",
+        "lfs-setstripe(1)",
+    )
 
     # Our choice: rules for single files are better for fewer files.
     min_files = 8
@@ -81,7 +85,9 @@ class SizeDistribution(Rule):
                 f"{self.min_spread} times smaller: one stripe count fits all"
             )
         under = places(profile, system)
-        return self.among(self._judge(folder, files, under(folder), profile, system) for folder, files in mixed.items())
+        return self.among(
+            self._judge(folder, files, under(folder), profile, system) for folder, files in mixed.items()
+        )
 
     def _is_mixed(self, files: list[tuple[int, FileEntity]]) -> bool:
         sizes = sorted(extent(file) or 0 for _, file in files)
@@ -218,7 +224,9 @@ def _gain(
     )
 
 
-def _compared(layout: Layout, sizes: list[int], targets: int) -> list[dict[str, str | int | float | bool | None]]:
+def _compared(
+    layout: Layout, sizes: list[int], targets: int
+) -> list[dict[str, str | int | float | bool | None]]:
     """Stripes and fullest objects, of the largest and of all files, for this layout and Tarazu's configurations."""
     components: list[dict[str, str | int | float | bool | None]] = []
     alike = Counter(sizes)

@@ -103,7 +103,11 @@ class Imbalance(Rule):
 
     def _is_funnel(self, app: App, balance: RankBalance) -> bool:
         alone = balance.writing_processes == 1 and balance.slowest_rank == balance.busiest_rank
-        return (alone and app.processes >= self.funnel_processes and (app.io.bytes.written or 0) >= self.funnel_bytes)
+        return (
+            alone
+            and app.processes >= self.funnel_processes
+            and (app.io.bytes.written or 0) >= self.funnel_bytes
+        )
 
     def _finding(self, number: int, app: App, balance: RankBalance, profile: Profile) -> Finding:
         slowest, mean = seconds(balance.slowest_io_time_s), seconds(balance.mean_io_time_s)

@@ -152,4 +152,6 @@ def _finding(group: Group, shared: list[_Shared], unit: int, known: tuple[Eviden
     )
 
 
-_FIGURES = ("path", "{users}", "io.transfer_size.{kind}.p50", "io.access_pattern.consecutive", "io.busy_s.{kind}")
+_FIGURES = (
+    "path", "{users}", "io.transfer_size.{kind}.p50", "io.access_pattern.consecutive", "io.busy_s.{kind}",
+)

@@ -201,4 +201,7 @@ def _commands(file: FileEntity, size: int, system: System) -> list[str]:
     if copy is None:
         return lines
     # One copy per node. Only the user knows the job's launcher.
-    return [*lines, *comment(f"or without changing it, once on every node, then name the copy:\n  cp {path} {copy}")]
+    return [
+        *lines,
+        *comment(f"or without changing it, once on every node, then name the copy:\n  cp {path} {copy}"),
+    ]

@@ -65,7 +65,9 @@ class StdioData(Rule):
         data = data_files(profile, lambda file: file.interface == "stdio")
         return self.among((self._judge(*row, data, system) for row in layers), "no app uses stdio", most=3)
 
-    def _judge(self, number: int, app: App, index: int, layer: Interface, data: list[Item], system: System) -> Answer:
+    def _judge(
+        self, number: int, app: App, index: int, layer: Interface, data: list[Item], system: System
+    ) -> Answer:
         read, written, piece = layer.bytes.read or 0, layer.bytes.written or 0, layer.granularity.data
         moved, total = read + written, app.io.bytes.total
         items = [item for item in data if app.name in item.file.apps]

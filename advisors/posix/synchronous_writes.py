@@ -51,7 +51,14 @@ class SynchronousWrites(OverlappingRule):
 
     # Prefixes of functions that already write in the background.
     reads = False
-    asynchronous = ("MPI_File_iwrite", "aio_write", "lio_listio", "H5Dwrite_async", "ncmpi_iput", "ncmpi_bput")
+    asynchronous = (
+        "MPI_File_iwrite",
+        "aio_write",
+        "lio_listio",
+        "H5Dwrite_async",
+        "ncmpi_iput",
+        "ncmpi_bput",
+    )
 
     def finding(
         self,

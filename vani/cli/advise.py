@@ -64,7 +64,9 @@ class JudgeSettings(Decoding):
     config: OptionalFile = Field(
         default=None, description="A TOML file with [advise.thresholds.RULE], and select and ignore in [advise]."
     )
-    files: JudgedFileCount = Field(default=JUDGED_FILES, description="Judge the N files with the most I/O time.")
+    files: JudgedFileCount = Field(
+        default=JUDGED_FILES, description="Judge the N files with the most I/O time."
+    )
 
 
 class AdviseSettings(JudgeSettings):
@@ -253,7 +255,9 @@ def _write(
         say(*contact_lines())
 
 
-def _texts(advice: Advice, kind: str, output: Path | None, script: Path | None) -> Iterator[tuple[str, Path | None]]:
+def _texts(
+    advice: Advice, kind: str, output: Path | None, script: Path | None
+) -> Iterator[tuple[str, Path | None]]:
     """The output texts with their destinations: the advice, and the script if requested."""
     pages = {rule.id: page_text(rule) for rule in rules()}
     yield ADVICE.render(kind, advice, version=vani.__version__, pages=pages), output

@@ -89,13 +89,17 @@ def convert(
             check_call_sites(reader)
     places = []
     with open_executor(settings.scheduler, progress=progress) as executor:
-        executor.check_workers(version=vani.__version__, reads=[r.path for r in workload.readers], writes=target.parent)
+        executor.check_workers(
+            version=vani.__version__, reads=[r.path for r in workload.readers], writes=target.parent
+        )
         for reader in workload.readers:
             name = reader.path.name
             if sum(other.path == reader.path for other in workload.readers) > 1:
                 name += f"-{reader.app}"
             place = target if len(workload.readers) == 1 else target / name
-            write_store(reader, place, version=vani.__version__, executor=executor, call_sites=settings.call_sites)
+            write_store(
+                reader, place, version=vani.__version__, executor=executor, call_sites=settings.call_sites
+            )
             places.append(place)
     return places
 
@@ -136,7 +140,9 @@ def events(trace: PathLike, output: PathLike, *, progress: Progress | None = Non
         raise error if isinstance(error, VaniError) else TraceError(str(error), where=path)
     for reader in workload.readers:
         if isinstance(reader, KeepsCounts):
-            raise InputError("has counts, but no calls for a timeline", where=reader.path, todo="give a trace of calls")
+            raise InputError(
+                "has counts, but no calls for a timeline", where=reader.path, todo="give a trace of calls"
+            )
     starts = [reader.start_unix_s for reader in workload.readers]
     known = [start for start in starts if start is not None]
     calls, problems = 0, []

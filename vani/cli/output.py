@@ -71,7 +71,9 @@ def emit(text: str | bytes, output: Path | None) -> None:
         write_bytes(output, content)
     except OSError as error:
         # A device or a pipe; regular files report their own errors.
-        raise InputError(f"cannot be written ({error.strerror})", where=output, todo="name another file") from error
+        raise InputError(
+            f"cannot be written ({error.strerror})", where=output, todo="name another file"
+        ) from error
 
 
 def emit_all(texts: Sequence[tuple[str, Path | None]]) -> None:
@@ -109,7 +111,12 @@ def progress_bar(*, show: bool) -> Iterator[Progress | None]:
         def render(self, task: Task) -> Text:
             return Text(str(timedelta(seconds=int(task.elapsed or 0.0))), style="progress.elapsed")
 
-    columns = (TextColumn("{task.description:<20}"), BarColumn(), TextColumn("{task.fields[count]:>10}"), Clock())
+    columns = (
+        TextColumn("{task.description:<20}"),
+        BarColumn(),
+        TextColumn("{task.fields[count]:>10}"),
+        Clock(),
+    )
     bar = Progress(*columns, console=console, transient=True)
     # Without a total the bar only pulses: a single piece of work reports no progress.
     task = bar.add_task(_STAGES["decode"], total=None, count="")

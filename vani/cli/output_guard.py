@@ -11,7 +11,9 @@ from pathlib import Path
 from vani.atomic import descriptor, destination, refuse_read_only
 from vani.errors import InputError
 
-_PART_OF_SOMETHING = re.compile(r"VERSION|manifest\.json|recorder\..*|.*\.(mt|ts|cst|cfg|itf|dat|callsites|parquet)")
+_PART_OF_SOMETHING = re.compile(
+    r"VERSION|manifest\.json|recorder\..*|.*\.(mt|ts|cst|cfg|itf|dat|callsites|parquet)"
+)
 """Names of parts of traces and stores; only for these is it worth examining the surrounding folder."""
 
 
@@ -91,7 +93,9 @@ def _check_output(path: Path) -> None:
         raise InputError("is a history: it is not overwritten", where=path, todo="name another file")
     folder = destination(path).parent
     if not folder.is_dir():
-        raise InputError("cannot be written: its folder does not exist", where=path, todo=f"create {folder} first")
+        raise InputError(
+            "cannot be written: its folder does not exist", where=path, todo=f"create {folder} first"
+        )
     if not os.access(folder, os.W_OK | os.X_OK):
         raise InputError("cannot be written: its folder is read-only", where=path, todo="name another one")
 

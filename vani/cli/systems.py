@@ -37,7 +37,9 @@ class DetectSettings(Settings):
     measure: _Folder = Field(
         default=None, description="Measure rates in this folder, by writing and reading test files from this node."
     )
-    size: Annotated[str, Option(metavar="SIZE")] = Field(default="4G", description="With --measure: number of bytes.")
+    size: Annotated[str, Option(metavar="SIZE")] = Field(
+        default="4G", description="With --measure: number of bytes."
+    )
     sweep: bool = Field(
         default=False,
         description="With --measure: also measure files on 1, 2, 4, ... Lustre targets; each pattern writes --size "
@@ -114,7 +116,9 @@ def _lustre_of(folder: Path) -> FileSystem:
     return disk
 
 
-def _measured(folder: Path, settings: DetectSettings, *, quiet: bool) -> tuple[Measurement, Sequence[StripeCurve]]:
+def _measured(
+    folder: Path, settings: DetectSettings, *, quiet: bool
+) -> tuple[Measurement, Sequence[StripeCurve]]:
     """Warn the user, request confirmation, and run the tests: rates, and rates of files by their number of targets."""
     size, disk = settings.size, _lustre_of(folder) if settings.sweep else None
     try:

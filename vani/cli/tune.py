@@ -241,14 +241,18 @@ def tune(
     return tuned
 
 
-def _refuse_unusable(command: Sequence[str], data: Path, settings: TuneSettings, submission: Submission | None) -> None:
+def _refuse_unusable(
+    command: Sequence[str], data: Path, settings: TuneSettings, submission: Submission | None
+) -> None:
     """Raise InputError if a session cannot be started like this."""
     if find_spec("scipy") is None:
         raise InputError("scipy is not installed", where="vani tune", todo="pip install 'vani-io[tune]'")
     if not command:
         raise InputError("no command was given", todo="vani tune --data DIR -- COMMAND...")
     if not data.is_dir():
-        raise InputError("is not a folder", where=data, todo="make it, or name the folder that the program writes to")
+        raise InputError(
+            "is not a folder", where=data, todo="make it, or name the folder that the program writes to"
+        )
     if settings.state.absolute().is_relative_to(data):
         raise InputError("is in the folder of the output", where=settings.state, todo="name another with --state")
     if settings.advice is not None or settings.profile is not None:
@@ -427,7 +431,9 @@ def _traced(tuned: Tuned, state: Path, tracer: str, lock: int) -> Path:
 @click.option("--in-job", is_flag=True, hidden=True)
 @click.argument("command", nargs=-1, metavar="-- COMMAND...")
 @click.pass_context
-def command(ctx: click.Context, settings: _Options, submit: str | None, in_job: bool, command: tuple[str, ...]) -> None:
+def command(
+    ctx: click.Context, settings: _Options, submit: str | None, in_job: bool, command: tuple[str, ...]
+) -> None:
     """Run COMMAND with and without recommended settings, and keep those that measurably speed it up.
 
     {data} in COMMAND, or $VANI_DATA in its programs, is the output folder: a new folder below DIR for each
@@ -453,7 +459,9 @@ def _submission(settings: _Options, system: Any) -> Submission | None:
     script, words = settings.job_script, settings.submit_options
     if system is None:
         if script or words or settings.runs_per_job or settings.dry_run:
-            raise click.UsageError("--job-script, --submit-options, --runs-per-job and --dry-run need --submit")
+            raise click.UsageError(
+                "--job-script, --submit-options, --runs-per-job and --dry-run need --submit"
+            )
         return None
     try:
         split = shlex.split(words)
@@ -465,7 +473,9 @@ def _submission(settings: _Options, system: Any) -> Submission | None:
 
 def _known_session(command: tuple[str, ...], settings: _Options, *, in_job: bool) -> Tuned:
     if command or settings.data:
-        raise click.UsageError("a session has its command and folder already: give --resume or --show only --state")
+        raise click.UsageError(
+            "a session has its command and folder already: give --resume or --show only --state"
+        )
     tuned = tuned_state(settings.state)
     # The log of the earlier jobs already lists their runs.
     for run in [] if in_job else tuned.runs:

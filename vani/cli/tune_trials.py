@@ -104,7 +104,9 @@ def _unknown(silent: NoRecommendation, setting: Setting) -> Candidate:
     return Candidate(rule=silent.rule, name=TRIAL, reason=reason, expected=None, setting=setting)
 
 
-def in_order(candidates: Sequence[Candidate], trials: Sequence[Trial]) -> tuple[list[Candidate], list[NotTried]]:
+def in_order(
+    candidates: Sequence[Candidate], trials: Sequence[Trial]
+) -> tuple[list[Candidate], list[NotTried]]:
     """Candidates proven earlier first, and without those that did not help."""
     proven, others, not_tried = [], [], []
     for candidate in candidates:

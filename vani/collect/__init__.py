@@ -35,7 +35,9 @@ from vani.schema.job import Job, Limits
 
 __all__ = ["Bounds", "collect"]
 
-_OF_MOUNTS = ("mounts", "node_local_bb_dirs", "node_local_memory_dirs", "shared_bb_dirs", "pfs_dirs", "lustre", "gpfs")
+_OF_MOUNTS = (
+    "mounts", "node_local_bb_dirs", "node_local_memory_dirs", "shared_bb_dirs", "pfs_dirs", "lustre", "gpfs"
+)
 _REASONS = {
     **dict.fromkeys(FIELDS, "not set by the scheduler"),
     "cpu_cores_per_node": "not in /proc/cpuinfo or /sys, and not set by the scheduler",
@@ -93,7 +95,9 @@ def collect(
         facts["dataset"] = sample_dataset(dataset, bounds or Bounds(), raw_type=type_, unknown=unknown)
     reasons = _REASONS | allocation.unknown | unknown
     # A dotted name belongs to a part, and is present only if the part is.
-    missing = {name: why for name, why in reasons.items() if "[" in name or "." in name or facts.get(name) is None}
+    missing = {
+        name: why for name, why in reasons.items() if "[" in name or "." in name or facts.get(name) is None
+    }
     return Job(**facts, unknown=missing)
 
 
@@ -107,7 +111,9 @@ def _storage(
     mounts = read_mounts(root, space_of if root == Path("/") else None)
     if mounts is None:
         return {}
-    local, shared = burst_buffer_dirs(environment, mounts, lambda folder: (root / folder.lstrip("/")).is_dir())
+    local, shared = burst_buffer_dirs(
+        environment, mounts, lambda folder: (root / folder.lstrip("/")).is_dir()
+    )
     facts: dict[str, Any] = {
         "mounts": mounts,
         "node_local_bb_dirs": local,
@@ -117,7 +123,9 @@ def _storage(
     }
     of_type = {kind: [mount for mount in mounts if mount.type == kind] for kind in ("lustre", "gpfs")}
     if programs is None:
-        unknown |= {kind: "the machine's tools were not run" for kind, of_kind in of_type.items() if of_kind}
+        unknown |= {
+            kind: "the machine's tools were not run" for kind, of_kind in of_type.items() if of_kind
+        }
         return facts | {kind: [] for kind, of_kind in of_type.items() if not of_kind}
     places = places_of_data(dataset, environment, mounts, here=root == Path("/"))
     lustre = [read_lustre(mount.dir, programs, places.get(mount.dir)) for mount in of_type["lustre"]]

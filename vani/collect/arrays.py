@@ -285,7 +285,9 @@ def _hdf5_array(path: Path, file_format: str) -> Array | None:
         fill = _fill_values(best.attrs) if type_.kind in "fiu" else ()
         read = partial(_hdf5_values, path, best.name, fill)
         name = "text" if type_.kind in "SO" else _type_name(type_)
-    attributes = FormatAttributes(datasets=len(datasets), dims=len(shape), type=name, encoding=encoding, chunks=chunks)
+    attributes = FormatAttributes(
+        datasets=len(datasets), dims=len(shape), type=name, encoding=encoding, chunks=chunks
+    )
     return Array(shape, attributes, _countable(type_, shape), read)
 
 

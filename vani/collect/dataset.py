@@ -96,7 +96,9 @@ def draw(arrays: Sequence[tuple[Path, Array]], wanted: int, seconds: float) -> D
         samples.append(values)
     values = random.permutation(np.concatenate(samples))
     if time.monotonic() > ends_at:
-        problems.append(f"after {seconds:g} s, {len(values):,} of {len(places):,} values of the sample were read")
+        problems.append(
+            f"after {seconds:g} s, {len(values):,} of {len(places):,} values of the sample were read"
+        )
     return Drawn(values, files, problems)
 
 
@@ -108,7 +110,9 @@ def law_of(drawn: Drawn) -> Distribution | str:
     size = {"values": len(values), "files": drawn.files}
     if values.min() == values.max():
         same = {"value": float(values[0])}
-        return Distribution(name="constant", closest="constant", parameters=same, test="all values are equal", **size)
+        return Distribution(
+            name="constant", closest="constant", parameters=same, test="all values are equal", **size
+        )
     try:
         from scipy import stats  # noqa: PLC0415 - an extra, and slow to load
     except ImportError:
@@ -215,7 +219,9 @@ def type_of_values(name: str) -> np.dtype:
     except (TypeError, ValueError, SyntaxError):
         dtype = None
     if dtype is None or dtype.kind not in "fiu":
-        raise InputError(f"no number type is called {name!r}", todo="name one as NumPy does: float32, >f8, int16, ...")
+        raise InputError(
+            f"no number type is called {name!r}", todo="name one as NumPy does: float32, >f8, int16, ..."
+        )
     return dtype
 
 
@@ -353,7 +359,9 @@ def _look(
     return file, array
 
 
-def _distribution(arrays: list[tuple[Path, Array]], bounds: Bounds, problems: list[str]) -> Distribution | str:
+def _distribution(
+    arrays: list[tuple[Path, Array]], bounds: Bounds, problems: list[str]
+) -> Distribution | str:
     """The distribution of the values, or the reason why it is unknown."""
     if not bounds.values:
         return "no values were requested (`--sample 0`)"

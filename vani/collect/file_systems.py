@@ -280,7 +280,11 @@ def read_gpfs(folder: str, device: str, ask: Ask) -> tuple[Gpfs, list[str]]:
 
 def parse_mmlsfs(text: str) -> dict[str, object]:
     """Parse the output of `mmlsfs DEVICE -Y`: sizes in bytes, for the pools with data."""
-    lines = [[unquote(part) for part in line.split(":")] for line in text.splitlines() if line.startswith("mmlsfs:")]
+    lines = [
+        [unquote(part) for part in line.split(":")]
+        for line in text.splitlines()
+        if line.startswith("mmlsfs:")
+    ]
     header = next((line for line in lines if "HEADER" in line), None)
     if header is None or "fieldName" not in header or "data" not in header:
         return {}

@@ -15,7 +15,18 @@ from typing import Final
 from vani.collect.node import read
 from vani.schema.job import IN_MEMORY, Mount, is_below
 
-PARALLEL: Final = {"lustre", "gpfs", "beegfs", "panfs", "wekafs", "orangefs", "pvfs2", "fuse.dfuse", "fhgfs", "quobyte"}
+PARALLEL: Final = {
+    "lustre",
+    "gpfs",
+    "beegfs",
+    "panfs",
+    "wekafs",
+    "orangefs",
+    "pvfs2",
+    "fuse.dfuse",
+    "fhgfs",
+    "quobyte",
+}
 """Types of parallel file systems."""
 
 _REMOTE: Final = PARALLEL | {
@@ -38,7 +49,9 @@ Space = tuple[int, int]
 """Total bytes, and bytes that the user may still write."""
 
 
-def read_mounts(root: Path = Path("/"), space: Callable[[str], Space | None] | None = None) -> list[Mount] | None:
+def read_mounts(
+    root: Path = Path("/"), space: Callable[[str], Space | None] | None = None
+) -> list[Mount] | None:
     """List the mounts that may contain data; None if the kernel's list cannot be read.
 
     `space` returns the capacity of a mount point; without it, capacities are null.
@@ -93,10 +106,15 @@ def burst_buffer_dirs(
             local[folder] = None
         else:
             (shared if _type_of(folder, mounts) in _REMOTE else local)[folder] = None
-    shared.update((m.dir, None) for m in mounts if m.type in ("beegfs", "fhgfs") and "beeond" in f"{m.dir} {m.device}")
+    shared.update(
+        (m.dir, None) for m in mounts if m.type in ("beegfs", "fhgfs") and "beeond" in f"{m.dir} {m.device}"
+    )
     shared.update((folder, None) for folder in ("/unifyfs",) if any(m.dir == folder for m in mounts))
     user = environment.get("USER", "")
-    named = [environment.get(name, "") for name in ("SLURM_TMPDIR", "LOCAL_SCRATCH", "JOBLOCAL", "BBPATH", "TMPDIR")]
+    named = [
+        environment.get(name, "")
+        for name in ("SLURM_TMPDIR", "LOCAL_SCRATCH", "JOBLOCAL", "BBPATH", "TMPDIR")
+    ]
     usual = ["/dev/shm", *named, f"/mnt/bb/{user}" if user else "", "/l/ssd", "/local/scratch", "/tmp"]
     for folder in usual:
         near = folder.startswith("/") and _type_of(folder, mounts) not in _REMOTE and exists(folder)

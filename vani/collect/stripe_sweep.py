@@ -142,7 +142,9 @@ def writers(folder: Path, launcher: str | None, count: int) -> Iterator[Writers]
         stack.callback(_end, begun)
         for words in lines:
             try:
-                begun.append(subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=output, stderr=output, text=True))
+                begun.append(
+                    subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=output, stderr=output, text=True)
+                )
             except OSError as error:
                 raise InputError(
                     f"the launcher cannot be run ({error.strerror})",
@@ -376,7 +378,9 @@ def _lfs_setstripe(path: Path, count: int) -> None:
     try:
         done = subprocess.run(line, capture_output=True, text=True, timeout=_SETTING_S, check=False)
     except subprocess.TimeoutExpired:
-        raise InputError("`lfs setstripe` does not answer", where=path.parent, todo="try again later") from None
+        raise InputError(
+            "`lfs setstripe` does not answer", where=path.parent, todo="try again later"
+        ) from None
     if done.returncode:
         words = done.stderr.strip().rpartition("\n")[2]
         raise InputError(

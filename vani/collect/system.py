@@ -144,7 +144,9 @@ class _Machine:
             is_near = any(is_below(folder, mount.dir) and mount.dir != "/" for folder in self.shared_near)
             if mount.type in _SHARED and not is_near:
                 by_device.setdefault(_device(mount), []).append(mount)
-        ordered = sorted(by_device.items(), key=lambda item: (item[0][0] not in PARALLEL, -(item[1][0].capacity or 0)))
+        ordered = sorted(
+            by_device.items(), key=lambda item: (item[0][0] not in PARALLEL, -(item[1][0].capacity or 0))
+        )
         for (kind, device), same in ordered:
             place = f"file_systems[{len(self.disks)}]"
             facts: dict[str, Any] = {

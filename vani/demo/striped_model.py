@@ -262,13 +262,17 @@ class Storage:
         for part in layout:
             first.append(self._next_target if part.offset < 0 else part.offset)
             if part.offset < 0 and not part.on_mdt and not part.targets:
-                self._next_target = (self._next_target + (part.count if part.count > 0 else 0)) % self.machine.targets
+                self._next_target = (
+                    self._next_target + (part.count if part.count > 0 else 0)
+                ) % self.machine.targets
         self._files += 1
         return File(self._files, layout, tuple(first))
 
     def metadata(self, objects: int = 1) -> float:
         """Completion time of a metadata operation that touches `objects` objects."""
-        self._server = self._busy(self._server, self.machine.metadata_s + self.machine.object_s * max(0, objects - 1))
+        self._server = self._busy(
+            self._server, self.machine.metadata_s + self.machine.object_s * max(0, objects - 1)
+        )
         return self._server
 
     def write(self, node: int, file: File, offset: int, size: int) -> float:
@@ -315,7 +319,9 @@ class Storage:
         needed = range(offset // BLOCK, -(-stop // BLOCK))
         return max(self._cached(node, file, block) or 0.0 for block in needed)
 
-    def _moved(self, node: int, file: File, offset: int, size: int, *, reads: bool) -> dict[tuple[int, int], float]:
+    def _moved(
+        self, node: int, file: File, offset: int, size: int, *, reads: bool
+    ) -> dict[tuple[int, int], float]:
         """Completion time of a request on each object."""
         machine, done = self.machine, {}
         self._links[node] = self._busy(self._links[node], size / machine.client_rate)

@@ -351,7 +351,9 @@ def leaves(model: type[Model]) -> tuple[tuple[tuple[str, ...], Leaf], ...]:
 
     The path of a table ends in `*`.
     """
-    return tuple((tuple(s.name for s in leaf.steps if isinstance(s, Key)), leaf) for leaf in _below(model, ()))
+    return tuple(
+        (tuple(s.name for s in leaf.steps if isinstance(s, Key)), leaf) for leaf in _below(model, ())
+    )
 
 
 def _below(model: type[Model], steps: tuple[Step, ...]) -> Iterator[Leaf]:
@@ -410,10 +412,14 @@ def _into_keys(
         name = f"{path}.{step.name}" if path else step.name
         yield from _walk(below, name, rest, (*done, step), description, entities=entities)
     elif _is_table(kind):
-        for leaf in _walk(_plain(get_args(kind)[1]), f"{path}{step}", rest, (*done, step), about, entities=entities):
+        for leaf in _walk(
+            _plain(get_args(kind)[1]), f"{path}{step}", rest, (*done, step), about, entities=entities
+        ):
             yield replace(leaf, in_table=leaf.dimension == "count")
     elif get_origin(kind) is list:
-        raise UnknownAttributeError(f"{path} is a list: name one, such as {path}[*] or {path}[0], before `{step}`")
+        raise UnknownAttributeError(
+            f"{path} is a list: name one, such as {path}[*] or {path}[0], before `{step}`"
+        )
     else:
         raise UnknownAttributeError(f"{path} is a single value: leave out `{step}`")
 
@@ -434,7 +440,9 @@ def _any_of(
             # A table accepts any key, so a misspelt one would match.
             continue
         try:
-            for leaf in _walk(kind, f"{path}.{name}".lstrip("."), rest, (*done, Key(name)), about, entities=entities):
+            for leaf in _walk(
+                kind, f"{path}.{name}".lstrip("."), rest, (*done, Key(name)), about, entities=entities
+            ):
                 count += 1
                 if count > _MAX_LEAVES:
                     raise UnknownAttributeError(f"{path}.* matches too many attributes: name fewer")
@@ -442,7 +450,9 @@ def _any_of(
         except UnknownAttributeError as error:
             why = error
     if not count:
-        raise UnknownAttributeError(f"none of the keys of {path or 'a profile'} leads to {_text(rest)}") from why
+        raise UnknownAttributeError(
+            f"none of the keys of {path or 'a profile'} leads to {_text(rest)}"
+        ) from why
 
 
 def _text(steps: tuple[Step, ...]) -> str:

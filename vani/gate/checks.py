@@ -141,7 +141,9 @@ def folded(outcomes: Sequence[Pending]) -> list[Outcome]:
 
 def _summary(same: Sequence[Pending]) -> Outcome:
     closest = max(outcome.closeness for outcome in same)
-    first = min((outcome for outcome in same if outcome.closeness == closest), key=lambda outcome: repr(outcome.trail))
+    first = min(
+        (outcome for outcome in same if outcome.closeness == closest), key=lambda outcome: repr(outcome.trail)
+    )
     example = first.write().judgement
     summary = "pass; closest to the limit" if example.status == "pass" else "are unknown; one of them"
     texts = {
@@ -228,7 +230,9 @@ def _budget_outcome(
     todo = None if is_met else "`vani advise` recommends changes; if the change is intended, change the limit"
     what = f"is {text}; allowed is {check.limit_text}"
     status: Status = "pass" if is_met else "fail"
-    return outcome_at(check, match, "budget", status, check.level, what, value=value, limit=check.limit_text, todo=todo)
+    return outcome_at(
+        check, match, "budget", status, check.level, what, value=value, limit=check.limit_text, todo=todo
+    )
 
 
 def _compare(value: Value, operator: str, limit: float | str | bool) -> bool:
@@ -259,7 +263,9 @@ class RulesAdvice:
     levels: Mapping[str, Level]
 
 
-def judge_advice(check: RulesCheck, verdicts: RulesAdvice, strip: tuple[str, ...], profile: Profile) -> list[Outcome]:
+def judge_advice(
+    check: RulesCheck, verdicts: RulesAdvice, strip: tuple[str, ...], profile: Profile
+) -> list[Outcome]:
     """One outcome per recommendation that the policy does not accept, or a single passing one if it accepts all."""
     table = check.table
     outcomes = [
@@ -351,7 +357,11 @@ def _named(attribute: str, profile: Profile) -> str:
 
 def _todo(recommendation: Recommendation) -> str:
     command = next((line for line in recommendation.apply if not line.lstrip().startswith("#")), None)
-    return (f"{command} (vani explain {recommendation.rule})" if command else f"vani explain {recommendation.rule}")
+    return (
+        f"{command} (vani explain {recommendation.rule})"
+        if command
+        else f"vani explain {recommendation.rule}"
+    )
 
 
 CHECK: Final = "traces"
@@ -444,7 +454,9 @@ def apply_exceptions(
     for number, exception in enumerate(exceptions):
         if today > exception.table.until:
             fails = "; what it covered fails again" if needed[number] else "; it covers no failure"
-            result.append(_note(exception, number, f"expired on {exception.table.until.isoformat()}{fails}", "expired"))
+            result.append(
+                _note(exception, number, f"expired on {exception.table.until.isoformat()}{fails}", "expired")
+            )
         elif not used[number]:
             result.append(_note(exception, number, "covers nothing that fails", "unused"))
     return result
@@ -464,7 +476,9 @@ def _reach(exception: ExceptionCheck, figures: Figures, names: Names) -> frozens
 
 def _covers(exception: ExceptionCheck, reach: frozenset[str] | None, outcome: Outcome) -> bool:
     judged, table = outcome.judgement, exception.table
-    if table.check is not None and not (table.check == judged.check or fnmatchcase(judged.check, table.check)):
+    if table.check is not None and not (
+        table.check == judged.check or fnmatchcase(judged.check, table.check)
+    ):
         return False
     if reach is not None and judged.attribute not in reach:
         return False

@@ -169,7 +169,11 @@ class Names:
         if known is None:
             identities = self._identities(key, entities)
             # Keep a reference to the list, so that no other list gets its id.
-            known = self._known[id(entities)] = (entities, identities, dict(zip(identities, entities, strict=True)))
+            known = self._known[id(entities)] = (
+                entities,
+                identities,
+                dict(zip(identities, entities, strict=True)),
+            )
         return known[1], known[2]
 
     def _identities(self, key: str, entities: Sequence[Any]) -> list[Identity]:
@@ -209,7 +213,9 @@ def aliases_of(tree: Mapping[str, Any], other_trees: Iterable[Mapping[str, Any]]
 
 def _app_names(tree: Mapping[str, Any]) -> list[str]:
     apps = tree.get("apps")
-    return ([str(app.get("name")) for app in apps if isinstance(app, Mapping)] if isinstance(apps, list) else [])
+    return (
+        [str(app.get("name")) for app in apps if isinstance(app, Mapping)] if isinstance(apps, list) else []
+    )
 
 
 def label(key: str, identity: Identity) -> str:
@@ -296,7 +302,11 @@ def matches(leaf: Leaf, tree: Mapping[str, Any], names: Names, where: str) -> It
     places = _below(known[1], keys, drop_null=False, absent=absent) if keys else known[1]
     numeric = leaf.dimension not in ("text", "flag") and not leaf.entities
     for node, trail, full_trail, entity in places:
-        value = (node if numeric and type(node) is int and node < _EXACT else _checked(node, leaf, full_trail, where))
+        value = (
+            node
+            if numeric and type(node) is int and node < _EXACT
+            else _checked(node, leaf, full_trail, where)
+        )
         yield Match(trail, full_trail, entity, value, leaf)
 
 

@@ -25,7 +25,16 @@ LOAD_FROM = FOLDER
 """Folders of the sources, and of the shared object that is loaded."""
 
 # No operation may be fused, so that floating-point results equal numpy's. Wider instructions bring no gain.
-FLAGS = ("-std=c11", "-O2", "-ffp-contract=off", "-fvisibility=hidden", "-fPIC", "-shared", "-Wall", "-Wextra")
+FLAGS = (
+    "-std=c11",
+    "-O2",
+    "-ffp-contract=off",
+    "-fvisibility=hidden",
+    "-fPIC",
+    "-shared",
+    "-Wall",
+    "-Wextra",
+)
 
 _PATIENCE_S = 300.0
 
@@ -116,7 +125,9 @@ def compile_kernels(into: Path, *, more_flags: Sequence[str] = ()) -> Path | Non
 def _reason(said: str, status: int) -> str:
     """A compiler's error in one line, which is enough for most users."""
     lines = said.splitlines()
-    return next((line.strip() for line in lines if "error" in line.lower()), (lines or [f"exit status {status}"])[0])
+    return next(
+        (line.strip() for line in lines if "error" in line.lower()), (lines or [f"exit status {status}"])[0]
+    )
 
 
 FUNCTION = re.compile(r"^KERNEL vani_(\w+)\((.*?)\)\n\{", re.DOTALL | re.MULTILINE)

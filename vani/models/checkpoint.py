@@ -102,7 +102,9 @@ def checkpoints(
         if enough and _reads_back(app, profile, alike):
             reading = app
         elif enough and (app_entity is None or app_entity.instances == 1):
-            of_apps.append(_of_app(app, chosen, phases, 1.0 if app_entity is None else app_share(app_entity, "total")))
+            of_apps.append(
+                _of_app(app, chosen, phases, 1.0 if app_entity is None else app_share(app_entity, "total"))
+            )
     if not known:
         return [], "phases[].io.bytes.written is not known; supply a trace with sizes"
     if reading and not of_apps:

@@ -201,7 +201,9 @@ def fewest_targets(burst: Burst, path: Path, most: int, reach: float = REACH) ->
         times = [seconds(count) for count in range(1, top + 1)]
         return next(i for i, time in enumerate(times, start=1) if time <= min(times) / reach)
     # Too many counts to try each: try round ones, with which the time falls, then bisect between two of them.
-    steps = sorted({1 << i for i in range(top.bit_length())} | {n for n in (path.targets, path.servers, top) if n})
+    steps = sorted(
+        {1 << i for i in range(top.bit_length())} | {n for n in (path.targets, path.servers, top) if n}
+    )
     times = [seconds(count) for count in steps if count <= top]
     enough = min(times) / reach
     high = next(count for count, time in zip(steps, times, strict=False) if time <= enough)
@@ -212,7 +214,9 @@ def fewest_targets(burst: Burst, path: Path, most: int, reach: float = REACH) ->
     return high
 
 
-def advised_count(burst: Burst, path: Path, most: int, *, reach: float = REACH, margin: float = MARGIN) -> int:
+def advised_count(
+    burst: Burst, path: Path, most: int, *, reach: float = REACH, margin: float = MARGIN
+) -> int:
     """The stripe count to recommend: `fewest_targets` times a margin, rounded by `neat`."""
     return neat(fewest_targets(burst, path, most, reach) * margin, most)
 

@@ -202,7 +202,9 @@ def regrets(curve: Mapping[int, Rate], allowed: Sequence[int]) -> dict[int, floa
     return {n: 1 - curve[n].mean / best for n in allowed}
 
 
-def choose(pattern: Pattern, scenarios: Iterable[Scenario], allowed: Iterable[int], most_regret: float) -> Choice | str:
+def choose(
+    pattern: Pattern, scenarios: Iterable[Scenario], allowed: Iterable[int], most_regret: float
+) -> Choice | str:
     """The number with least mean regret over the near curves, or the reason why there is none, as part of a sentence.
 
     `allowed` are the legal numbers. The comparison is between those that the nearest curve has, over all near curves
@@ -231,7 +233,9 @@ def choose(pattern: Pattern, scenarios: Iterable[Scenario], allowed: Iterable[in
     expected = {n: _weighted([regret[n] for regret in lost], weights) for n in known}
     least = min(expected.values())
     if least > most_regret:
-        return (f"the near curves contradict each other: every number loses {least:.0%} of the best in their mean")
+        return (
+            f"the near curves contradict each other: every number loses {least:.0%} of the best in their mean"
+        )
     # Direct access needs no I/O node, but its rates scatter most: it must be the best, not merely as good.
     best = min((n for n in known if expected[n] <= least + ALIKE), key=lambda n: n or math.inf)
     return Choice(

@@ -225,7 +225,9 @@ def library_part(profile: Profile, time: IOTime) -> LibraryPart | None:
         return None
     seconds = time.calls_s - time.slowest_s
     app = next((app for app in profile.apps if time.caller is not None and app.name == time.caller.app), None)
-    times = ({str(layer): spent for layer, spent in (app.library_time_s or {}).items()} if app is not None else {})
+    times = (
+        {str(layer): spent for layer, spent in (app.library_time_s or {}).items()} if app is not None else {}
+    )
     if app is None or not times or seconds <= 0:
         return None
     layer = _layer(times)

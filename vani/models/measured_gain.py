@@ -46,7 +46,9 @@ class Correction:
 def correction_of(pairs: Sequence[tuple[float, float]]) -> Correction | None:
     """The correction from (expected, measured) speed-ups of whole runs, one pair per session; None if too few."""
     shares = [(1 - 1 / expected, 1 - 1 / measured) for expected, measured in pairs]
-    ratios = [max(_LEAST_RATIO, measured / expected) for expected, measured in shares if expected >= _LEAST_EXPECTED]
+    ratios = [
+        max(_LEAST_RATIO, measured / expected) for expected, measured in shares if expected >= _LEAST_EXPECTED
+    ]
     if len(ratios) < LEAST_SESSIONS:
         return None
     weight = len(ratios) / (len(ratios) + _PRIOR)

@@ -21,7 +21,15 @@ from vani.errors import InputError
 from vani.models.striping import LARGEST_STRIPE, STRIPE_UNIT
 from vani.units import GiB, MiB, TiB, counted, lfs_size, parse_bytes
 
-__all__ = ["STRIPE_UNIT", "Component", "Layout", "Usage", "layout_for_sizes", "parse_options", "usage"]
+__all__ = [
+    "STRIPE_UNIT",
+    "Component",
+    "Layout",
+    "Usage",
+    "layout_for_sizes",
+    "parse_options",
+    "usage",
+]
 
 MAX_STRIPES: Final = 2000
 """Most objects of a file over all components (160 on an ldiskfs metadata target without ea_inode)."""
@@ -68,7 +76,9 @@ class Layout:
 
     def __post_init__(self) -> None:
         if not 1 <= len(self.components) <= _MAX_COMPONENTS:
-            raise _refused(f"has {counted(len(self.components), 'component')}", f"give 1 to {_MAX_COMPONENTS}")
+            raise _refused(
+                f"has {counted(len(self.components), 'component')}", f"give 1 to {_MAX_COMPONENTS}"
+            )
         start, size = 0, None
         for number, part in enumerate(self.components, start=1):
             last = number == len(self.components)
@@ -76,7 +86,9 @@ class Layout:
             _check(part, f"component {number}", start, size, first=number == 1, last=last)
             start = part.end or start
         if self.stripes > self.max_stripes:
-            raise _refused(f"has {counted(self.stripes, 'stripe')}", f"at most {self.max_stripes} over all components")
+            raise _refused(
+                f"has {counted(self.stripes, 'stripe')}", f"at most {self.max_stripes} over all components"
+            )
 
     @property
     def stripes(self) -> int:
@@ -276,7 +288,9 @@ def _check(part: Component, name: str, start: int, size: int | None, *, first: b
             "take a multiple of 64 KiB from 64K to below 4G",
         )
     if part.pool is not None and not _POOL.fullmatch(part.pool):
-        raise _refused(f"names the pool {part.pool!r}", "a pool has up to 15 letters, digits, `_`, `-` and `.`")
+        raise _refused(
+            f"names the pool {part.pool!r}", "a pool has up to 15 letters, digits, `_`, `-` and `.`"
+        )
     if part.extension is not None and (part.extension <= 0 or part.extension % STRIPE_UNIT):
         raise _refused(f"extends {name} by {counted(part.extension, 'byte')}", "take a multiple of 64 KiB")
     if part.on_mdt:
@@ -284,7 +298,9 @@ def _check(part: Component, name: str, start: int, size: int | None, *, first: b
         return
     count = part.count
     if count is not None and count != -1 and not 1 <= count <= MAX_STRIPES:
-        raise _refused(f"has {counted(count, 'stripe')} in {name}", f"take 1 to {MAX_STRIPES}, or -1 for all targets")
+        raise _refused(
+            f"has {counted(count, 'stripe')} in {name}", f"take 1 to {MAX_STRIPES}, or -1 for all targets"
+        )
     if part.osts is not None:
         _check_osts(part.osts, count, name, overstripe=part.overstripe)
     # Lustre's check LSE_ALIGN_END: a component ends between two stripes. The end of a self-extending one moves.

@@ -166,7 +166,9 @@ def write_rate(disk: FileSystem | None, profile: Profile) -> float | None:
     return (disk.max_bandwidth.write if disk else None) or profile.storage.shared.max_bandwidth
 
 
-def local_s(tier: Tier, *, read: int, written: int, operations: float, nodes: int, concurrency: float) -> float | None:
+def local_s(
+    tier: Tier, *, read: int, written: int, operations: float, nodes: int, concurrency: float
+) -> float | None:
     """T_local: seconds for the same I/O on the tier; None if a rate that it needs is unknown."""
     seconds = operations * OPERATION_S / max(1.0, concurrency)
     for size, rate in ((read, tier.reads(nodes)), (written, tier.writes(nodes))):
@@ -222,7 +224,12 @@ def _described(
     size = near.capacity_per_node if is_node else near.capacity
     figure = (f"{where}.{key}", size)
     of_profile = profile.storage.node_local.capacity_per_node
-    if (is_node and near is system.node_local() and of_profile is not None and (size is None or of_profile < size)):
+    if (
+        is_node
+        and near is system.node_local()
+        and of_profile is not None
+        and (size is None or of_profile < size)
+    ):
         # The profile's figure is from this job; the description's is for any job.
         size, figure = of_profile, ("storage.node_local.capacity_per_node", of_profile)
     sure = certainty(system)
@@ -279,7 +286,9 @@ def _undescribed(profile: Profile, system: System, *, spare: float, memory_share
     )
 
 
-def _part_of_memory(profile: Profile, system: System, share: float) -> tuple[int | None, tuple[str, int | None], str]:
+def _part_of_memory(
+    profile: Profile, system: System, share: float
+) -> tuple[int | None, tuple[str, int | None], str]:
     """Bytes of a node's memory that files may take, the figure behind it, and the assumption."""
 
     known = (

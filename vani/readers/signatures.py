@@ -196,7 +196,9 @@ class Signatures:
     @staticmethod
     def columns() -> tuple[str, ...]:
         """Names of the columns."""
-        return tuple(name for name in Signatures.__dataclass_fields__ if name not in ("unnamed", "unbelieved"))
+        return tuple(
+            name for name in Signatures.__dataclass_fields__ if name not in ("unnamed", "unbelieved")
+        )
 
     def take(self, ids: NDArray[Any]) -> Signatures:
         """Select signatures and renumber them."""

@@ -116,7 +116,9 @@ def _done(phase: Phase) -> str:
     if phase.kind == "metadata":
         return _of_metadata(phase)
     sides = {"read": ("read",), "write": ("written",)}.get(phase.kind, ("written", "read"))
-    text = " and ".join(f"{format_bytes(data[side])} {side}" for side in sides if data[side] or len(sides) == 1)
+    text = " and ".join(
+        f"{format_bytes(data[side])} {side}" for side in sides if data[side] or len(sides) == 1
+    )
     doing, share = costliest_metadata(phase)
     if phase.dominant is None or phase.dominant.kind != "metadata" or share is None:
         return text

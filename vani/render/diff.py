@@ -38,7 +38,9 @@ _FIGURES: Final = {
     "workflow.files.total": "files",
 }
 # Sizes have several quantiles, which usually change together.
-_QUANTILES: Final = re.compile(r"(.*\.(?:transfer_size\.(?:read|write)|size_distribution))\.(min|p50|p90|max)")
+_QUANTILES: Final = re.compile(
+    r"(.*\.(?:transfer_size\.(?:read|write)|size_distribution))\.(min|p50|p90|max)"
+)
 _ORDER: Final = ("min", "p50", "p90", "max")
 _LITTLE: Final = 0.01
 """Share of the run time below which `vani advise` considers a change not worthwhile."""
@@ -143,7 +145,9 @@ def weight(diff: Diff) -> str | None:
     for side in ("before", "after"):
         known = {figure.attribute: getattr(figure, side) for figure in diff.figures}
         runtime, called = known.get(_RUN_TIME), known.get(_CALLED)
-        share, slowest = (known.get(f"workflow.{name}") for name in ("io_time_share", "io_time_share_slowest"))
+        share, slowest = (
+            known.get(f"workflow.{name}") for name in ("io_time_share", "io_time_share_slowest")
+        )
         if not runtime or called is None or share is None:
             return None
         shares += [called / runtime, share, slowest or 0.0]
@@ -188,7 +192,11 @@ def _row(difference: Difference, alike: int = 0, others: Sequence[str] = ()) -> 
 
 def _io_time(difference: Difference) -> str:
     seconds = format_seconds(difference.io_time_s) if difference.io_time_s else "0 s"
-    return (seconds if difference.io_time_share is None else f"{seconds} ({format_share(difference.io_time_share)})")
+    return (
+        seconds
+        if difference.io_time_share is None
+        else f"{seconds} ({format_share(difference.io_time_share)})"
+    )
 
 
 def _change(change: float | None) -> str:
@@ -288,5 +296,7 @@ def to_json(diff: Diff, *, everything: bool = False) -> str:
     """Write all differences, or those that exceed the tolerance."""
     tree = diff.model_dump(by_alias=True)
     if not everything:
-        tree["differences"] = [difference for difference in tree["differences"] if difference["status"] != "within"]
+        tree["differences"] = [
+            difference for difference in tree["differences"] if difference["status"] != "within"
+        ]
     return json_text(tree)

@@ -135,7 +135,9 @@ def _labelled(console: Console, label: str, text: str, *, style: str = "bold") -
 
 def _what_ran(profile: Profile) -> Text:
     workflow = profile.workflow
-    names = [one_line(app.name) + (f" x {app.instances}" if app.instances > 1 else "") for app in profile.apps]
+    names = [
+        one_line(app.name) + (f" x {app.instances}" if app.instances > 1 else "") for app in profile.apps
+    ]
     text = Text(", ".join(names[:answers.MAX_APPS]), style="bold")
     if len(names) > answers.MAX_APPS:
         text.append(f" and {counted(len(names) - answers.MAX_APPS, 'more app')}")
@@ -247,7 +249,9 @@ MAX_OTHERS: Final = 10
 _STYLES: Final = {"high": "bold red", "medium": "bold yellow", "low": "bold", "info": "dim"}
 
 
-def print_advice(advice: Advice, profile: Profile | None, console: Console, *, written: str | None = None) -> None:
+def print_advice(
+    advice: Advice, profile: Profile | None, console: Console, *, written: str | None = None
+) -> None:
     """Print advice for people.
 
     Lines to paste are never wrapped. `profile` supplies the first line if the advice has none. `written` is the name
@@ -348,7 +352,9 @@ def _before_run(run: NextRun) -> Iterator[str]:
     on = f" on {counted(run.processes, 'process')}" if run.processes is not None else ""
     yield f"For the next run of {one_line(run.application)}{whose}{on}."
     for behaviour in run.behaviours:
-        like = (f"like {one_line(behaviour.run)}" if behaviour.run is not None else "without a profile")
+        like = (
+            f"like {one_line(behaviour.run)}" if behaviour.run is not None else "without a profile"
+        )
         yield f"  {format_share(behaviour.probability)}: behaviour {behaviour.behaviour}, {like}"
     if run.default is not None:
         yield f"Leave the defaults as they are: {one_line(run.default)}."

@@ -33,7 +33,12 @@ _PLAIN: Final = re.compile(f"{_WORD}(?: {_WORD})*")
 _WIDTH: Final = 100
 
 # Commands of `lfs` that change a layout: subcommand (and option) -> the script's function for it.
-_STEPS: Final = {"setstripe": "layout", "migrate": "migrate", "setdirstripe": "directory", "mkdir": "directory"}
+_STEPS: Final = {
+    "setstripe": "layout",
+    "migrate": "migrate",
+    "setdirstripe": "directory",
+    "mkdir": "directory",
+}
 
 # Commands of other file systems that set an attribute of new files in a folder: its kind, the programs of which any
 # one is enough, and the command with values as groups.

@@ -83,7 +83,9 @@ def result_text(tuned: Tuned, saved: Path | None, continuation: str = "") -> str
         )
     folders = [run.folder for run in tuned.runs if tuned.fresh == "subfolder" and Path(run.folder).is_dir()]
     if folders:
-        lines.append(f"Output of {counted(len(folders), 'run')} is in {tuned.data}/vani-tune-*; you may remove it")
+        lines.append(
+            f"Output of {counted(len(folders), 'run')} is in {tuned.data}/vani-tune-*; you may remove it"
+        )
     return "\n".join(map(one_line, lines)) + "\n"
 
 

@@ -103,7 +103,10 @@ class PartialResults:
     @property
     def stores(self) -> list[Store]:
         """The stores of its traces without their calls; empty if the cache has no file of the workload."""
-        return [Store(Path(f"<{manifest.digest[:16]}>"), manifest, tables=tables) for manifest, tables in self._stores]
+        return [
+            Store(Path(f"<{manifest.digest[:16]}>"), manifest, tables=tables)
+            for manifest, tables in self._stores
+        ]
 
     def of(self, name: str, about: Sequence[NDArray[Any] | str], make: Callable[[], Result]) -> Result:
         """The result of a pass: the stored one, or the result of `make`.
@@ -137,7 +140,10 @@ class PartialResults:
         """
         if not self._is_new or _has_plugins():
             return
-        tables = [[store.manifest, {name: getattr(store, attribute) for name, attribute in TABLES}] for store in stores]
+        tables = [
+            [store.manifest, {name: getattr(store, attribute) for name, attribute in TABLES}]
+            for store in stores
+        ]
         # Only the results of the last option sets are kept; results that all sets share were used each time.
         results = dict(list(self._results.items())[-_MAX_RESULTS:])
         _write(self._name, {"key": self._key, "stores": tables, "results": results})

@@ -115,7 +115,9 @@ def read_manifest(store: Path, *, made_here: bool = False) -> Manifest:
             "is not a store: it has no manifest.json", where=store, todo="make one with `vani convert`"
         ) from error
     except (OSError, ValueError) as error:
-        raise StoreError("cannot be read", where=path, todo="make the store again with `vani convert`") from error
+        raise StoreError(
+            "cannot be read", where=path, todo="make the store again with `vani convert`"
+        ) from error
     if not isinstance(raw, dict) or raw.get("schema") != STORE_SCHEMA:
         schema = raw.get("schema") if isinstance(raw, dict) else None
         raise StoreError(
@@ -132,7 +134,9 @@ def read_manifest(store: Path, *, made_here: bool = False) -> Manifest:
         raw["facts"] = [(a, list(b), c) for a, b, c in raw["facts"]]
         manifest = Manifest(parts=parts, **raw)
     except (KeyError, TypeError, ValueError, IndexError) as error:
-        raise StoreError("is not whole", where=path, todo="make the store again with `vani convert`") from error
+        raise StoreError(
+            "is not whole", where=path, todo="make the store again with `vani convert`"
+        ) from error
     if manifest.columns not in (columns_now(), columns_now(call_sites=True)):
         raise StoreError(
             "has the columns of another version of Vani",
@@ -170,7 +174,9 @@ def _state(store: Path, name: str, kind: int) -> os.stat_result:
 
 
 def _changed(store: Path, name: str) -> StoreError:
-    return StoreError(f"{name} is missing or was changed", where=store, todo="make the store again with `vani convert`")
+    return StoreError(
+        f"{name} is missing or was changed", where=store, todo="make the store again with `vani convert`"
+    )
 
 
 def _check_owner(file: Path, status: os.stat_result) -> None:
@@ -181,7 +187,9 @@ def _check_owner(file: Path, status: os.stat_result) -> None:
         what = "may be written by other users"
     else:
         return
-    raise StoreError(f"{what}: it is not believed", where=file, todo="make a store of your own with `vani convert`")
+    raise StoreError(
+        f"{what}: it is not believed", where=file, todo="make a store of your own with `vani convert`"
+    )
 
 
 FILE_TABLE, FUNCTION_TABLE, RENAME_TABLE = "_files.parquet", "_functions.parquet", "_renames.parquet"
@@ -295,7 +303,9 @@ class Store:
                 group = file.metadata.row_group(index)
                 times: Any = group.column(start).statistics
                 longest: Any = group.column(duration).statistics
-                groups.append(RowGroup(self.path / part.file, index, group.num_rows, times.min, times.max, longest.max))
+                groups.append(
+                    RowGroup(self.path / part.file, index, group.num_rows, times.min, times.max, longest.max)
+                )
         return groups
 
 
@@ -312,7 +322,10 @@ def _reading(file: Path) -> Iterator[pq.ParquetFile]:
 
     try:
         # As bytes: pyarrow would treat a path as a URI or UTF-8, and it may be neither.
-        with (pa.OSFile(os.fsencode(file)) as raw, pq.ParquetFile(raw, page_checksum_verification=True) as opened):
+        with (
+            pa.OSFile(os.fsencode(file)) as raw,
+            pq.ParquetFile(raw, page_checksum_verification=True) as opened,
+        ):
             yield opened
     except (OSError, pa.ArrowException) as error:
         raise StoreError(

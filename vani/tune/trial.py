@@ -51,7 +51,9 @@ def free_folder(data: Path, number: int) -> Path:
     for name in names:
         if not os.path.lexists(data / name):
             return data / name
-    raise InputError("has no free name for a run's folder", where=data, todo="remove folders of earlier sessions")
+    raise InputError(
+        "has no free name for a run's folder", where=data, todo="remove folders of earlier sessions"
+    )
 
 
 def begin_folder(folder: Path, *, is_new: bool) -> None:

@@ -113,7 +113,9 @@ def _preloaded(
     return TracedLine(tracer, [*before_it, *set_here, *traced])
 
 
-def strace_line(command: Sequence[str], folder: Path, environment: Mapping[str, str], behind: int = 0) -> TracedLine:
+def strace_line(
+    command: Sequence[str], folder: Path, environment: Mapping[str, str], behind: int = 0
+) -> TracedLine:
     """The command line with strace before the program: with a launcher, before each of its ranks.
 
     Parameters
@@ -182,9 +184,16 @@ def begin_folder(folder: Path, line: TracedLine, command: Sequence[str]) -> None
             "already exists: traces are not overwritten", where=folder, todo="name another folder with -o"
         ) from None
     except OSError as error:
-        raise InputError(f"cannot be made ({error.strerror})", where=folder, todo="name another with -o") from error
+        raise InputError(
+            f"cannot be made ({error.strerror})", where=folder, todo="name another with -o"
+        ) from error
     if line.tracer == "strace":
-        noted = {"tracer": line.tracer, "command": list(command), "folder": str(Path.cwd()), "started_s": time.time()}
+        noted = {
+            "tracer": line.tracer,
+            "command": list(command),
+            "folder": str(Path.cwd()),
+            "started_s": time.time(),
+        }
         (folder / _MARK).write_text(json.dumps(noted, indent=1) + "\n", encoding="utf-8")
 
 
@@ -206,7 +215,11 @@ def run_line(line: TracedLine, folder: Path, environment: Mapping[str, str]) -> 
     with _signals_to(process, traced=Path(line.words[0]).name == "strace"):
         status = process.wait()
     left = [path for path in folder.rglob("*") if path.is_file() and path not in before]
-    return Traced(128 - status if status < 0 else status, len(left), sum(path.stat().st_size for path in left))
+    return Traced(
+        128 - status if status < 0 else status,
+        len(left),
+        sum(path.stat().st_size for path in left),
+    )
 
 
 @contextmanager

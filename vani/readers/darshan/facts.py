@@ -102,7 +102,9 @@ _BESIDE: Mapping[str, Beside] = {"LUSTRE": "layouts", "DXT_POSIX": "segments", "
 _COUNTED = {"heatmap:POSIX": int(Layer.POSIX), "heatmap:STDIO": int(Layer.STDIO)}
 
 
-def segments_of(records: Records, files: Callable[[NDArray[np.uint64]], Ints], span_ns: int) -> Segments | None:
+def segments_of(
+    records: Records, files: Callable[[NDArray[np.uint64]], Ints], span_ns: int
+) -> Segments | None:
     """POSIX calls that read or write, in time order within rank, file and direction; None without DXT.
 
     Impossible calls are skipped, so counters may count more calls than these.

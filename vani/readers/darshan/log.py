@@ -515,7 +515,9 @@ class OldLog(Log):
         # Each line begins with the mount's number, then come type and folder.
         lines = self._job[begin:].split(b"\0", 1)[0].split(b"\n")
         text = b"\n".join([lines[0], *(line.partition(b"\t")[2] for line in lines[1:])])
-        return job_of(self.path, (uid, job_id, processes), (float(start), float(end + 1)), self._job[56:begin], text)
+        return job_of(
+            self.path, (uid, job_id, processes), (float(start), float(end + 1)), self._job[56:begin], text
+        )
 
     @cached_property
     def _mount_of_device(self) -> dict[int, str]:

@@ -408,4 +408,6 @@ def refuse_impossible(path: Path, records: Records) -> None:
         raise damaged_log(path, f"it claims to have run for {records.end_s - records.start_s:,.0f} s")
     for name, module in records.modules.items():
         if len(module) and not (int(module.rank.min()) >= -1 and int(module.rank.max()) < records.ranks):
-            raise damaged_log(path, f"{name} has a record of rank {int(module.rank.max()):,} of {records.ranks:,}")
+            raise damaged_log(
+                path, f"{name} has a record of rank {int(module.rank.max()):,} of {records.ranks:,}"
+            )

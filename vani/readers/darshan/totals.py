@@ -84,7 +84,9 @@ def read_created(log: Log) -> CreatedFiles:
     order = np.lexsort((files, rank, first))
     names = log.names()
     codes = files[order].tolist()
-    stripes = ([log.stripes_of(file) or 0 for file in codes] if len(codes) <= _MAX_STRIPED else [0] * len(codes))
+    stripes = (
+        [log.stripes_of(file) or 0 for file in codes] if len(codes) <= _MAX_STRIPED else [0] * len(codes)
+    )
     return CreatedFiles(
         tuple(names.get(file, "") for file in codes),
         size[order],
@@ -166,7 +168,9 @@ def read_totals(log: Log | Path) -> Totals:
         return _sum(path, [module.total(*names) for module in moving])
 
     def calls(*kinds: str) -> int:
-        return _sum(path, [through.total(*(f"{kind}{side}" for kind in kinds for side in ("_READS", "_WRITES")))])
+        return _sum(
+            path, [through.total(*(f"{kind}{side}" for kind in kinds for side in ("_READS", "_WRITES")))]
+        )
 
     opens = max(0, total("OPENS") - total("FILENOS", "DUPS", "FDOPENS"))
     files, shared, busiest = _files(moving, spent, job.processes)

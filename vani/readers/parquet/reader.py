@@ -103,7 +103,9 @@ class RankCounter:
         if len(low) < len(rank):
             ranks, calls = np.unique(rank[rank >= _DENSE], return_counts=True)
             every, place = np.unique(np.concatenate((self._ranks, ranks)), return_inverse=True)
-            self._calls = np.bincount(place, np.concatenate((self._calls, calls)), len(every)).astype(np.int64)
+            self._calls = np.bincount(place, np.concatenate((self._calls, calls)), len(every)).astype(
+                np.int64
+            )
             self._ranks = every
 
     def result(self) -> tuple[Ints, list[str]]:

@@ -135,7 +135,9 @@ class Origins:
         Whether any site is in a library of a layer.
     """
 
-    def __init__(self, kinds: Sequence[NDArray[np.int8]], of_rank: NDArray[np.int32], programs: dict[str, int]) -> None:
+    def __init__(
+        self, kinds: Sequence[NDArray[np.int8]], of_rank: NDArray[np.int32], programs: dict[str, int]
+    ) -> None:
         """`kinds` are distinct tables with the origin of each site; `of_rank` has indices into them, -1 for none."""
         self._lookup = [np.append(kind, np.int8(UNKNOWN)) for kind in kinds]
         self._of_rank = of_rank
@@ -212,7 +214,9 @@ def read_origins(source: Source, ranks: int) -> Origins:
     origins.problems = lost[:_MAX_REPORTED]
     count = len(lost) + max(0, len(absent) - _MAX_REPORTED)
     if count > _MAX_REPORTED:
-        origins.problems.append(f"{source.path}: the call sites of {counted(count, 'rank')} are left out in all")
+        origins.problems.append(
+            f"{source.path}: the call sites of {counted(count, 'rank')} are left out in all"
+        )
     return origins
 
 

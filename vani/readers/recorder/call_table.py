@@ -112,7 +112,9 @@ def call_table_parts(
         at, used = _walk(buffer, left, done, entries, shape, where)
         done += len(at)
         if done == entries and used < len(buffer) + left:
-            raise TraceError(f"call table has {written(len(buffer) - used + left, 'byte')} too many", where=where)
+            raise TraceError(
+                f"call table has {written(len(buffer) - used + left, 'byte')} too many", where=where
+            )
         if len(at) or not entries:
             raw = np.frombuffer(buffer, dtype=np.uint8)
             ids = _field(raw, at, "<i4")
@@ -184,7 +186,9 @@ def _columns(
     given = raw[key + shape.key_head - 5].astype(np.int64)
     length = _field(raw, key + shape.key_head - 4, "<i4")
     if given.sum() > _MAX_ARGUMENTS:
-        raise TraceError(f"call table claims {given.sum()} arguments, Vani takes up to {_MAX_ARGUMENTS}", where=where)
+        raise TraceError(
+            f"call table claims {given.sum()} arguments, Vani takes up to {_MAX_ARGUMENTS}", where=where
+        )
     args = _split_arguments(raw, ids, key + shape.key_head, length, given, where)
     return CallTable(
         thread=_field(raw, key, "<i8"),
@@ -308,7 +312,9 @@ class CallTableFiles:
             return content
         return inflate_frame(content, where=self._source.where(name))
 
-    def _interpret(self, table: CallTable, paths: Paths, handles: Handles, ids: Ints | None = None) -> Signatures:
+    def _interpret(
+        self, table: CallTable, paths: Paths, handles: Handles, ids: Ints | None = None
+    ) -> Signatures:
         return interpret(
             table,
             self._meta.functions,

@@ -337,7 +337,9 @@ def decode_grammar(buffer: bytes | memoryview, *, terminals: int, where: str) ->
         claimed.
     """
     if len(buffer) % 4 or len(buffer) < 4:
-        raise TraceError(f"grammar of {counted(len(buffer), 'byte')} is not a list of 4-byte integers", where=where)
+        raise TraceError(
+            f"grammar of {counted(len(buffer), 'byte')} is not a list of 4-byte integers", where=where
+        )
     if len(buffer) > MAX_GRAMMAR_BYTES:
         raise TraceError(
             f"grammar of {counted(len(buffer), 'byte')}, Vani takes up to {MAX_GRAMMAR_BYTES:,}", where=where
@@ -367,7 +369,9 @@ def decode_grammar(buffer: bytes | memoryview, *, terminals: int, where: str) ->
         rule = _index_of(ids, named)
         wrong = np.flatnonzero(ids[rule] != named)
         if len(wrong):
-            raise TraceError(f"grammar uses rule {int(named[wrong[0]])}, which it does not define", where=where)
+            raise TraceError(
+                f"grammar uses rule {int(named[wrong[0]])}, which it does not define", where=where
+            )
         values[nested] = -1 - rule
     bodies = np.concatenate(([0], np.cumsum(counts)))
     levels, lengths = heights_and_lengths(bodies, values, exponents, where)
@@ -419,7 +423,9 @@ def _split(ints: NDArray[Any], where: str) -> tuple[Ints, Ints, NDArray[Any]]:
     """Find a grammar's rules: (ids, number of symbols of each, (value, exponent) of all symbols)."""
     rules = int(ints[0])
     if not 1 <= rules <= (len(ints) - 1) // 2:
-        raise TraceError(f"grammar of {counted(len(ints), 'integer')} claims {counted(rules, 'rule')}", where=where)
+        raise TraceError(
+            f"grammar of {counted(len(ints), 'integer')} claims {counted(rules, 'rule')}", where=where
+        )
     # A rule begins with (id, number of symbols), so everything after the first integer comes in pairs.
     pairs = ints[1 : 1 + (len(ints) - 1) // 2 * 2].reshape(-1, 2)
     # Walking a memoryview is several times faster than numpy scalars, and builds no list of all integers.
@@ -436,7 +442,9 @@ def _split(ints: NDArray[Any], where: str) -> tuple[Ints, Ints, NDArray[Any]]:
     wrong = np.flatnonzero((ids >= 0) | (counts < 0) | (inside + 1 + counts > len(pairs)))
     if len(wrong):
         index = int(wrong[0])
-        raise TraceError(f"grammar rule {index} (id {ids[index]}) claims {counts[index]} symbols", where=where)
+        raise TraceError(
+            f"grammar rule {index} (id {ids[index]}) claims {counts[index]} symbols", where=where
+        )
     if len(inside) < rules:
         raise TraceError(f"grammar ends within rule {len(inside)} of {rules}", where=where)
     left = len(ints) - 1 - 2 * at
@@ -460,7 +468,9 @@ def _index_of(ids: Ints, searched: Ints) -> Ints:
     return table[np.minimum(-searched, deepest)]
 
 
-def heights_and_lengths(bodies: Ints, values: Ints, exponents: Ints, where: str) -> tuple[tuple[Ints, ...], Ints]:
+def heights_and_lengths(
+    bodies: Ints, values: Ints, exponents: Ints, where: str
+) -> tuple[tuple[Ints, ...], Ints]:
     """Order the rules from the leaves up, and count the calls that each describes.
 
     Returns

@@ -175,7 +175,9 @@ class Callers:
             [np.concatenate(level) for level in levels],
             np.array([g.start for g in self._grammars]) + first_rule,
         )
-        depth, thread, layer, origin = (np.concatenate([columns[i] for columns in self._columns]) for i in range(4))
+        depth, thread, layer, origin = (
+            np.concatenate([columns[i] for columns in self._columns]) for i in range(4)
+        )
         # Threads are numbered within their grammar, so that threads of different processes share passes.
         owner = np.repeat(np.arange(len(nodes)), nodes)
         key = owner << 32 | thread.astype(np.int64)
@@ -446,7 +448,10 @@ def _flat(group: int, signatures: Signatures, ids: Ints, count: Ints, *, by_time
     via, within = layer, (np.int16(1) << layer.astype(np.int16)).astype(np.int16)
     if by_time and ((layer >= Layer.MPIIO) & (layer <= Layer.NETCDF)).any():
         unknown = layer <= Layer.STDIO
-        via, within = (np.where(unknown, -1, via).astype(np.int8), np.where(unknown, -1, within).astype(np.int16))
+        via, within = (
+            np.where(unknown, -1, via).astype(np.int8),
+            np.where(unknown, -1, within).astype(np.int16),
+        )
     return Counted(np.full(len(ids), group), ids, via, within, np.zeros(len(ids), np.bool_), count)
 
 

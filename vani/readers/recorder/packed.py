@@ -140,12 +140,18 @@ class InternedHandles:
 def _normal(paths: pa.Array) -> pa.Array:
     """Each path in its normal spelling; most are in it already."""
     odd: Any = pc.invert(pc.starts_with(paths, "/"))
-    for test in (pc.match_substring(paths, "//"), pc.match_substring(paths, "/."), pc.ends_with(paths, "/")):
+    for test in (
+        pc.match_substring(paths, "//"),
+        pc.match_substring(paths, "/."),
+        pc.ends_with(paths, "/"),
+    ):
         odd = pc.or_(odd, test)
     rows = np.flatnonzero(to_numpy(odd))
     if not len(rows):
         return paths
-    return pc.replace_with_mask(paths, odd, _large([normal_path(p) for p in paths.take(to_arrow(rows)).to_pylist()]))
+    return pc.replace_with_mask(
+        paths, odd, _large([normal_path(p) for p in paths.take(to_arrow(rows)).to_pylist()])
+    )
 
 
 def _large(values: list[str]) -> pa.Array:
@@ -191,7 +197,11 @@ class PackedColumn:
 
     def max(self, initial: int) -> int:
         """The largest value, at least `initial`."""
-        return (max(initial, int(self._wide(self._values[self._values.argmax() :][:1])[0])) if self._n else initial)
+        return (
+            max(initial, int(self._wide(self._values[self._values.argmax() :][:1])[0]))
+            if self._n
+            else initial
+        )
 
 
 class SignaturePacker:

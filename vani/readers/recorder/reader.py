@@ -202,7 +202,9 @@ class RecorderReader(Identified):
     def occurrences(self) -> Occurrences:
         """Occurrences of each call, counted on the grammars only."""
         tables = self.tables
-        group = (np.where(tables.calls > 0, np.arange(self.ranks), -1) if tables.shared is None else tables.of_rank)
+        group = (
+            np.where(tables.calls > 0, np.arange(self.ranks), -1) if tables.shared is None else tables.of_rank
+        )
         origins = self._useful_origins
         if origins is not None and tables.shared is not None:
             # Equal calls of two ranks may come from different places.
@@ -247,7 +249,9 @@ class RecorderReader(Identified):
                 self._known = self._table_reader.read()
                 if not self._known.calls.any() and self._known.problems:
                     problem, self._known = self._known.problems[0], None
-                    raise TraceError(f"no rank can be read: {problem}", where=self.path, todo="trace the run again")
+                    raise TraceError(
+                        f"no rank can be read: {problem}", where=self.path, todo="trace the run again"
+                    )
                 if self._times.problem:
                     self._known.problems.append(self._times.problem)
                 self._known.problems[:0] = self._source.problems(self.ranks)

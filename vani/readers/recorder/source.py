@@ -68,7 +68,9 @@ def split_frames(buffer: memoryview, *, where: str) -> list[memoryview]:
     at = 0
     while at < len(buffer):
         if at + 16 > len(buffer):
-            raise TraceError(f"ends within the header of a zlib frame at byte {at}", where=where, todo=CUT_OFF)
+            raise TraceError(
+                f"ends within the header of a zlib frame at byte {at}", where=where, todo=CUT_OFF
+            )
         (packed,) = struct.unpack_from("<Q", buffer, at)
         if packed > len(buffer) - at - 16:
             raise TraceError(
@@ -151,7 +153,9 @@ class Inflater:
             try:
                 piece = self._stream.decompress(source, size)
             except _DAMAGED as error:
-                raise TraceError(f"{self._what}zlib stream is damaged ({error})", where=self._where) from error
+                raise TraceError(
+                    f"{self._what}zlib stream is damaged ({error})", where=self._where
+                ) from error
             # All input may be read long before the last output is produced.
             if not source and not piece:
                 break
@@ -398,7 +402,9 @@ def _within(
     offset = np.minimum(table["offset"], np.uint64(size)).astype(np.int64)
     length = np.minimum(table["size"], np.uint64(size)).astype(np.int64)
     left = size - offset
-    outside = (table["size"] > 0) & ((table["offset"] > np.uint64(size)) | (table["size"] > left.astype(np.uint64)))
+    outside = (table["size"] > 0) & (
+        (table["offset"] > np.uint64(size)) | (table["size"] > left.astype(np.uint64))
+    )
     rows = np.flatnonzero(outside)
     _report(
         problems,
@@ -411,14 +417,20 @@ def _within(
     return offset, np.minimum(length, left), outside
 
 
-def _check_overlaps(keys: Ints, offset: Ints, length: Ints, table_ends: int, file: Path, problems: list[str]) -> None:
+def _check_overlaps(
+    keys: Ints, offset: Ints, length: Ints, table_ends: int, file: Path, problems: list[str]
+) -> None:
     used = np.flatnonzero(length > 0)
     used = used[np.argsort(offset[used], kind="stable")]
     if not len(used):
         return
     ends = np.maximum.accumulate(offset[used] + length[used])
     over = used[np.flatnonzero(offset[used] < np.append(table_ends, ends[:-1]))]
-    _report(problems, over, lambda row: f"{file}: the section for {_name(int(keys[row]))} overlaps what precedes it")
+    _report(
+        problems,
+        over,
+        lambda row: f"{file}: the section for {_name(int(keys[row]))} overlaps what precedes it",
+    )
 
 
 def _name(key: int) -> str:
@@ -518,7 +530,9 @@ class Source:
         extent = self._section(name)
         if extent is not None or self._sections is None or (self.path / name).exists():
             return extent
-        raise TraceError(f"{self._sections.missing(name)}, which is not next to it", where=self._sections.path)
+        raise TraceError(
+            f"{self._sections.missing(name)}, which is not next to it", where=self._sections.path
+        )
 
     def ranks_with(self, *suffixes: str) -> list[int]:
         """Ranks with a part whose name ends with one of these suffixes, ascending."""

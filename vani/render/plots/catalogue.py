@@ -60,7 +60,9 @@ def draw(kind: str, profile: Profile, *, heat: HeatMap | str | None = None) -> D
     plot = plot_of(kind)
     data = heat if isinstance(heat, HeatMap) else None
     if plot.needs_calls and data is None:
-        reason = (heat if isinstance(heat, str) else "it needs the decoded calls, which a profile does not contain")
+        reason = (
+            heat if isinstance(heat, str) else "it needs the decoded calls, which a profile does not contain"
+        )
         return Missing(plot.kind, plot.title, reason)
     drawing = plot.draw(profile, data) if plot.needs_calls or plot.uses_calls else plot.draw(profile)
     if isinstance(drawing, str):

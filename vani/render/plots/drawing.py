@@ -257,7 +257,9 @@ def to_json(drawing: Drawing, *, width_mm: float = 160, dark: bool = False, **_:
     return json_text(specification(drawing, width_mm=width_mm, dark=dark), indent=1, allow_nan=True).encode()
 
 
-def to_png(drawing: Drawing, *, width_mm: float = 160, dpi: int = 300, dark: bool = False, **_: object) -> bytes:
+def to_png(
+    drawing: Drawing, *, width_mm: float = 160, dpi: int = 300, dark: bool = False, **_: object
+) -> bytes:
     """Draw it with `dpi` pixels per inch; raises InputError without vl-convert."""
     content: bytes = drawn("png", specification(drawing, width_mm=width_mm, dark=dark), ppi=dpi)
     return content

@@ -416,7 +416,9 @@ def _flow(
 
     for side, some in sides.items():
         # Put each app at the height of its files, then space the apps evenly in that order.
-        heights = {app: [place[link.files] for link in links if link.app == app and link.side == side] for app in some}
+        heights = {
+            app: [place[link.files] for link in links if link.app == app and link.side == side] for app in some
+        }
         for i, app in enumerate(sorted(some, key=lambda a: (sum(heights[a]) / len(heights[a]), a))):
             at[side, app] = (i + 0.5) * height / len(some)
             put(side, column[side], at[side, app], encoding.name(app, 18), counted(total.get(app, 0), "process"))

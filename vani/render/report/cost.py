@@ -147,7 +147,11 @@ def metadata_table(profile: Profile) -> Table | None:
     whole = sum(cost.time_s or 0.0 for cost in costs)
     timed = any(cost.time_s is not None for cost in costs)
     costs = sorted((cost for cost in costs if cost.calls), key=lambda cost: (-(cost.time_s or 0.0), -cost.calls))
-    columns = (worded("Metadata operation", "name"), shows("Calls", "calls"), *(_timed(whole) if timed else ()))
+    columns = (
+        worded("Metadata operation", "name"),
+        shows("Calls", "calls"),
+        *(_timed(whole) if timed else ()),
+    )
     caption = f"Metadata operations by kind, most {'time' if timed else 'calls'} first."
     return table_of("metadata", caption, costs, columns, len(costs)) if costs else None
 

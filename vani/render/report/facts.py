@@ -91,7 +91,11 @@ def _some(names: Sequence[str], limits: Limits) -> str:
 def _state(profile: Profile) -> str:
     if damage(profile) is not None:
         broken = sum(trace.complete is False for trace in profile.traces)
-        return (f"damaged ({format_count(broken)} of {counted(len(profile.traces), 'trace')})" if broken else "damaged")
+        return (
+            f"damaged ({format_count(broken)} of {counted(len(profile.traces), 'trace')})"
+            if broken
+            else "damaged"
+        )
     return "complete" if all(trace.complete for trace in profile.traces) else "not checked (no times were read)"
 
 

@@ -42,7 +42,9 @@ class FileGroup:
         return sum(seconds for seconds, _ in weights), sum(moved for _, moved in weights)
 
 
-_cache: ContextVar[dict[int, tuple[Sequence[ListedFile], list[FileGroup]]] | None] = ContextVar("groups", default=None)
+_cache: ContextVar[dict[int, tuple[Sequence[ListedFile], list[FileGroup]]] | None] = ContextVar(
+    "groups", default=None
+)
 
 
 @contextmanager
@@ -209,7 +211,9 @@ def file_table(profile: Profile, groups: Sequence[FileGroup], limits: tables.Lim
     notes = []
     listed, total = len(profile.files), profile.workflow.files.total
     if total is None:
-        notes.append("Files that were renamed are not listed: which calls were on them depends on the order of calls.")
+        notes.append(
+            "Files that were renamed are not listed: which calls were on them depends on the order of calls."
+        )
     elif listed < total:
         notes.append(
             f"The profile lists {format_count(listed)} of {format_count(total)} files, those with the most I/O time "

@@ -107,7 +107,9 @@ def _of_phases(profile: Profile) -> FirstPicture | None:
             left = min(_WIDE - 1, int(start / runtime * _WIDE))
             right = min(_WIDE, max(left + 1, round(end / runtime * _WIDE)))
             rows[phase.app][left:right] = [phase.kind] * (right - left)
-    cells = [(kind, 0, place, at, at + 1) for place, row in enumerate(colours) for at, kind in enumerate(row) if kind]
+    cells = [
+        (kind, 0, place, at, at + 1) for place, row in enumerate(colours) for at, kind in enumerate(row) if kind
+    ]
     kinds = {phase.kind for phase in profile.phases}
     return _picture(
         "Phases of I/O over time",

@@ -28,7 +28,9 @@ def to_markdown(inputs: Inputs, **_: object) -> str:
     folds = list(_folds(report))
     left_out: list[str] = []
     while True:
-        text = ("\n".join([*top, *(line for _, lines in folds for line in lines), *_end(report, left_out)]) + "\n")
+        text = (
+            "\n".join([*top, *(line for _, lines in folds for line in lines), *_end(report, left_out)]) + "\n"
+        )
         if len(text) <= MAX_LETTERS or not folds:
             return text
         left_out.insert(0, folds.pop()[0])
@@ -76,7 +78,9 @@ def _folds(report: Report) -> Iterable[tuple[str, list[str]]]:
     others = report.advice[len(report.todo) :]
     if others:
         lines = [line for item in others for line in _item(item)]
-        yield _fold(f"{len(others)} more recommendations" if len(others) > 1 else "One more recommendation", lines)
+        yield _fold(
+            f"{len(others)} more recommendations" if len(others) > 1 else "One more recommendation", lines
+        )
     tables = report.tables
     metadata = tables.get("metadata")
     split = [f"Metadata: {escaped(one_by_one(metadata))}.", ""] if metadata is not None else []
@@ -94,7 +98,10 @@ def _folds(report: Report) -> Iterable[tuple[str, list[str]]]:
         if _tables(report, *deciding):
             yield _fold(title, _tables(report, *names))
     if report.silent:
-        rules = [f"- {escaped(silent.rule)} {escaped(silent.name)}: {escaped(silent.why)}" for silent in report.silent]
+        rules = [
+            f"- {escaped(silent.rule)} {escaped(silent.name)}: {escaped(silent.why)}"
+            for silent in report.silent
+        ]
         yield _fold(f"{counted(len(rules), 'rule', 'has', 'have')} nothing to recommend", [*rules, ""])
     if report.gaps:
         yield _fold("Unknown values", [*(_gap(gap) for gap in report.gaps), ""])

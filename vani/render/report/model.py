@@ -218,7 +218,9 @@ def prepare(inputs: Inputs, limits: Limits = LEVELS[0], *, with_plots: bool = Tr
     """
     advice = inputs.advice
     # A summary has everything that plots and tables need of each file.
-    profile = (inputs.profile if inputs.files is None else inputs.profile.model_copy(update={"files": inputs.files}))
+    profile = (
+        inputs.profile if inputs.files is None else inputs.profile.model_copy(update={"files": inputs.files})
+    )
     todo, others = things_to_do(advice)
     file = inputs.advice_file
     rest = ": `vani advise` writes all" if file is None else f": see {clip(file, limits.path)}"
@@ -330,7 +332,9 @@ def _tables(inputs: Inputs, profile: Profile, files: Table, limits: Limits) -> d
     return {table.name: table for table in tables if table is not None}
 
 
-def _smaller(plots: Sequence[Drawing | Missing], profile: Profile, heat: HeatMap | str) -> tuple[Drawing, ...]:
+def _smaller(
+    plots: Sequence[Drawing | Missing], profile: Profile, heat: HeatMap | str
+) -> tuple[Drawing, ...]:
     """Maps of processes with fewer rows and bins, if they have many."""
     if isinstance(heat, str) or (less := coarse(heat)) is heat:
         return ()

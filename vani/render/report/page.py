@@ -33,7 +33,16 @@ MAX_BYTES: Final = 1_500_000
 _Plot = TypeVar("_Plot", bound=Drawing | Missing)
 
 # Plots in order of worth if not all fit: those whose numbers the page also gives elsewhere are dropped first.
-_LAST_DROPPED: Final = ("heat-map", "io-time", "phases", "layers", "transfer-sizes", "processes", "apps", "files")
+_LAST_DROPPED: Final = (
+    "heat-map",
+    "io-time",
+    "phases",
+    "layers",
+    "transfer-sizes",
+    "processes",
+    "apps",
+    "files",
+)
 
 _PLACED: Final = (
     "heat-map", "io-time", "phases", "layers", "ops", "call-times", "transfer-sizes", "access-patterns",
@@ -84,7 +93,9 @@ def to_html(inputs: Inputs, **_: object) -> str:
             html = _written(prepare(inputs, limits), limits)
             if len(html.encode()) <= MAX_BYTES:
                 return html
-    raise VaniError(f"the report has {len(html.encode())} bytes, more than {MAX_BYTES}", todo="report this as a fault")
+    raise VaniError(
+        f"the report has {len(html.encode())} bytes, more than {MAX_BYTES}", todo="report this as a fault"
+    )
 
 
 def json_in_html(value: Any) -> str:
@@ -130,7 +141,9 @@ def _written(report: Report, limits: Limits) -> str:
     )
 
 
-def _affordable(plots: Iterable[Drawing | Missing], limits: Limits) -> tuple[list[Drawing | Missing], list[str]]:
+def _affordable(
+    plots: Iterable[Drawing | Missing], limits: Limits
+) -> tuple[list[Drawing | Missing], list[str]]:
     """Plots in their order, as many as `plot_bytes` allows, the most informative first; and the omitted ones."""
     plots = list(plots)
     affordable: set[str] = set()

@@ -143,7 +143,9 @@ def phase_table(profile: Profile, limits: Limits) -> Table | None:
     """Phases with the longest I/O time; None if times are unknown."""
     if profile.phases is None:
         return None
-    order = sorted(profile.phases, key=lambda phase: (-(phase.io.time_s.total or 0.0), -(phase.io.bytes.total or 0)))
+    order = sorted(
+        profile.phases, key=lambda phase: (-(phase.io.time_s.total or 0.0), -(phase.io.bytes.total or 0))
+    )
 
     def rhythm(phase: Phase) -> Cell:
         if phase.frequency is None:
@@ -197,8 +199,12 @@ def dependency_table(profile: Profile, limits: Limits) -> Table | None:
     edges = profile.workflow.app_dependencies
     if edges is None:
         return None
-    order = sorted(edges, key=lambda edge: (-(edge.bytes_read or 0), -edge.files, edge.producer, edge.consumer))
-    inside = [app for app in _costliest(profile.apps) if app.process_dependencies and app.process_dependencies.edges]
+    order = sorted(
+        edges, key=lambda edge: (-(edge.bytes_read or 0), -edge.files, edge.producer, edge.consumer)
+    )
+    inside = [
+        app for app in _costliest(profile.apps) if app.process_dependencies and app.process_dependencies.edges
+    ]
 
     def between(of: AppDependency | App) -> Cell:
         own = getattr(of, "process_dependencies", None)

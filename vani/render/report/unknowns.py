@@ -182,7 +182,9 @@ class _Values:
     def _in(self, path: tuple[str, ...]) -> list[tuple[Any, IOStats | None]]:
         """Non-null values at a path, with the block of I/O statistics that contains them."""
         if path not in self._inside:
-            self._inside[path] = [(item, _stats_of(item) or stats) for item, stats in self.at(path) if item is not None]
+            self._inside[path] = [
+                (item, _stats_of(item) or stats) for item, stats in self.at(path) if item is not None
+            ]
         return self._inside[path]
 
 
