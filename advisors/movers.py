@@ -32,7 +32,9 @@ _WAITING: Final = 0.1
 # Our choice: writing twice may be two steps of a program.
 _TIMES: Final = 3.0
 
-_HIDES_WRITES: Final = frozenset({"written_without_writes", "stream_buffered", "asynchronous", "memory_mapped"})
+_HIDES_WRITES: Final = frozenset(
+    {"written_without_writes", "stream_buffered", "asynchronous", "memory_mapped", "calls_below_missing"}
+)
 _ABOVE_MPIIO: Final = frozenset({"mpiio", "pnetcdf", "hdf5", "netcdf"})
 
 # Most of the calls (our choice): aggregators do not help with the others.

@@ -132,7 +132,7 @@ def assemble(
     for explain in (_of_links, _of_files, _of_measures, _of_clocks, _of_rates):
         notes |= explain(view, profile)
     notes |= {f"traces[{path}]": f"left out: {why}" for path, why in refused}
-    profile = profile.model_copy(update={"provenance": notes, "unseen": noted(unseen(view, profile.interfaces))})
+    profile = profile.model_copy(update={"provenance": notes, "unseen": noted(unseen(view))})
     profile = profile.model_copy(update={"verdict": decided(profile)})
     if of_several_names(view.workload)[view.files].any():
         profile = without_names(profile, view.measured.unknown["renames"])

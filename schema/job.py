@@ -100,7 +100,7 @@ class FileAfter(Model):
 
     path: str = Field(description="absolute path")
     size: Bytes = Field(description="file size in bytes")
-    allocated: Bytes = Field(description="bytes on disk")
+    allocated: Bytes = Field(description="bytes on disk, without holes and space that is only reserved")
     allocated_before: Bytes | None = Field(
         default=None, description="bytes on disk before the run; 0 for a file that the run created, null if unknown"
     )

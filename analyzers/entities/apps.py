@@ -90,7 +90,8 @@ def file_counts(view: View, app: int | None) -> FileCounts:
     files, processes = view.files, view.users_of_files["processes"]
     if app is not None:
         used = view.measured.processes
-        processes = processes[np.isin(files, used.used_file[used.used_app == app])]
+        of_app = np.append(used.used_file[used.used_app == app], view.files_of_libraries(app)[0])
+        processes = processes[np.isin(files, of_app)]
     shared = int((processes >= 2).sum())
     return FileCounts(total=len(processes), shared=shared, file_per_process=len(processes) - shared)
 

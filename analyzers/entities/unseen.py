@@ -21,13 +21,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vani.analyzers.entities.view import Notes, View
-from vani.analyzers.int_table import NO_VALUE, IntTable
+from vani.analyzers.int_table import NO_VALUE, IntTable, unpack
 from vani.analyzers.measures.lengths import BeyondEnds, FileLengths
 from vani.analyzers.measures.libraries import LibraryUse
-from vani.calls import Layer
+from vani.analyzers.measures.operations import ASKED, FileBalance
+from vani.calls import Kind, Layer
 from vani.counts import NotCounted
 from vani.models.io_time import HARDLY
-from vani.schema.profile import Interface, Unseen, UnseenKind
+from vani.schema.profile import Unseen, UnseenKind
 from vani.units import format_bytes
 
 Ints = NDArray[np.int64]
@@ -64,6 +65,7 @@ _LISTED: Final = 10
 _WORTH_A_LINE: Final = 0.1 * HARDLY
 """Share of the run: files without data calls that were open for less in total count as empty files if nothing else
 is recorded."""
+_BLOCK: Final = 4096
 _NEVER: Final = np.iinfo(np.int64).max
 _STRACE: Final = "vani trace --tracer strace -- PROGRAM, which records all system calls"
 _BEYOND_STRACE: Final = "no tracer of system calls: count the bytes in the program, or read the counters of the device"
@@ -95,7 +97,7 @@ _WORKERS: Final = re.compile(r"/multiprocessing/(?:__pycache__/)?popen_(?:fork|s
 """Modules that Python loads when multiprocessing starts a process."""
 
 
-def unseen(view: View, interfaces: Sequence[Interface] | None) -> tuple[list[Unseen] | None, Notes]:
+def unseen(view: View) -> tuple[list[Unseen] | None, Notes]:
     """The entries of `profile.unseen`: unbounded ones first, then by the time that they can have taken.
 
     None, with the reason, if the order of calls is unknown.
@@ -104,19 +106,41 @@ def unseen(view: View, interfaces: Sequence[Interface] | None) -> tuple[list[Uns
         return unseen_of_counts(view.measured.not_counted), {}
     if not view.timed:
         return None, {"unseen": view.no_times}
-    mapped = _mapped(view)
-    entries = [*_by_functions(view), *_mappings(view, mapped)]
+    mapped, growth = _mapped(view), _growth(view)
+    entries = [*_by_functions(view), *_mappings(view, mapped, growth)]
     if _has_system_calls(view):
-        # A file without data calls is an empty one, and children are traced.
+        # Children are traced, and a file without data calls that did not grow is an empty one.
+        entries += _by_files(view, mapped, growth)
         entries = [entry.model_copy(update={"see_with": _BEYOND_STRACE}) for entry in entries]
     else:
-        entries += [*_by_files(view, mapped), *_workers(view), *_outside_mpiio(view), *_launches(view)]
-        entries += _without_events(view)
-        entries += [*_non_blocking(view, interfaces or ()), *_below_libraries(view)]
+        entries += [*_below_libraries(view), *_by_files(view, mapped, growth), *_workers(view)]
+        entries += [*_outside_mpiio(view), *_launches(view), *_without_events(view)]
     return sorted(entries, key=lambda entry: (entry.most_s is not None, -(entry.most_s or 0.0))), {}
 
 
-def _by_files(view: View, mapped_files: Mapping[int, int]) -> Iterator[Unseen]:
+def _growth(view: View) -> dict[int, int]:
+    """By file whose growth on disk is known: bytes by which it grew beyond its recorded writes, 0 if these explain it.
+
+    A write may touch a part of the first and the last block of its place, which count as a whole on disk. Writes of
+    unknown place or size may explain any growth.
+    """
+    after = {} if view.job is None else {file.path: file for file in view.job.files_after}
+    codes = view.files[np.isin(np.array(view.workload.paths[:], object)[view.files], list(after))] if after else ()
+    growth: dict[int, int] = {}
+    for code in np.array(codes, np.int64).tolist():
+        file, row = after[view.workload.paths[code]], np.array([code])
+        written, writes, blind = (
+            int(view.measured.survey.files.at(row, name)[0]) for name in ("bytes_written", "writes", "blind")
+        )
+        if file.allocated_before is None or blind:
+            continue
+        touched = view.file_stats[code].footprint.written if code in view.file_stats else None
+        grown = min(file.size, file.allocated) - file.allocated_before - (written if touched is None else touched)
+        growth[code] = grown if grown > 2 * _BLOCK * writes else 0
+    return growth
+
+
+def _by_files(view: View, mapped_files: Mapping[int, int], growth: Mapping[int, int]) -> Iterator[Unseen]:
     survey, codes = view.measured.survey.files, view.files
     if not len(survey) or not len(codes):
         return
@@ -124,16 +148,34 @@ def _by_files(view: View, mapped_files: Mapping[int, int]) -> Iterator[Unseen]:
         survey.at(codes, name) > 0
         for name in ("reads", "writes", "writable", "opens", "stream_opens", "makes", "empties", "resizes", "syncs")
     )
-    silent = ~writes & (~reads | empties) & ~np.isin(codes, list(mapped_files))
-    on_streams = writable & streams & silent
-    to_write = writable & silent & ~on_streams
+    below = {(file, kind) for file, kind, _, _ in _asked_alone(view)}
+    others = ~np.isin(codes, [*mapped_files, *(file for file, kind in below if kind == Kind.WRITE)])
+    grown = np.array([growth.get(code, -1) for code in codes.tolist()], np.int64)
+    silent = ~writes & (~reads | empties) & others
+    sought = writes & _sought_past_end(view, survey, codes)
+    past_end = sought | (writes & _read_past_end(view, codes))
+    unread = np.zeros(len(codes), np.bool_)
+    if _has_system_calls(view):
+        writable &= grown >= 0
+        opens &= False
+    elif (balance := view.measured.of(FileBalance)) is not None and not _names_processes(view):
+        unread = (balance.unread.at(codes, "opens") > 0) & ~np.isin(codes, list(mapped_files))
+        if not _calls_of(view, re.compile(r"MPI_File_\w+")):
+            # MPI-IO, if it was not traced, opens a file in all processes and reads it in some.
+            unread &= survey.at(codes, "first_process") == survey.at(codes, "last_process")
+    # How far a file grew decides where it is known.
+    silent, past_end = (np.where(grown >= 0, (grown > 0) & others, by_calls) for by_calls in (silent, past_end))
+    on_streams = writable & streams & silent & ~writes
+    to_write = writable & silent & ~on_streams & ~writes
     mapped = to_write & resizes
     may_be_mapped = ~makes & ~streams & (not _records_mappings(view))
     # Folders are opened to flush them (by SQLite, for one).
-    to_read = opens & ~writable & silent & ~reads & ~syncs
-    past_end = writes & (_sought_past_end(view, survey, codes) | _read_past_end(view, codes))
+    to_read = (opens & ~writable & silent & ~reads & ~syncs) | unread
+    to_read &= ~on_streams & ~to_write & ~np.isin(codes, [file for file, kind in below if kind == Kind.READ])
+    beyond = survey.at(codes, "furthest_seek", -1) - _lengths(view, codes)
+    missing = np.where(grown >= 0, grown, np.where(sought, beyond, 0))
     open_s = _open_s(view, survey, codes)
-    run_s = view.workload.span_ns / 1e9
+    recorded = view.workload_stats.bytes.total or 0
 
     def entry(
         kind: UnseenKind, chosen: Bools, cause: str, see_with: str, unbounded: Bools | None = None
@@ -141,26 +183,29 @@ def _by_files(view: View, mapped_files: Mapping[int, int]) -> Iterator[Unseen]:
         files = codes[chosen]
         if not len(files):
             return None
+        amount = int(missing[chosen].sum()) if (missing[chosen] > 0).all() else None
         most_s = None
         if unbounded is None or not (chosen & unbounded).any():
             most_s = _at_once(view, survey, files, open_s[chosen])
-            if most_s < _WORTH_A_LINE * run_s:
+            if most_s < _WORTH_A_LINE * view.workload.span_ns / 1e9 and 100 * (amount or 0) <= recorded:
                 return None
         order = files[np.argsort(-open_s[chosen], kind="stable")][:_LISTED]
         paths = [view.workload.paths[code] for code in order.tolist()]
-        return Unseen(kind=kind, files=paths, count=len(files), cause=cause, see_with=see_with, most_s=most_s)
+        return Unseen(
+            kind=kind, files=paths, count=len(files), bytes=amount, cause=cause, see_with=see_with, most_s=most_s
+        )
 
     untraced = "io_uring, libaio, memory maps, copies inside the kernel and forked workers leave no record"
     if _names_processes(view):
         untraced = "io_uring, libaio, formatted output and calls through duplicated descriptors (dup) leave no record"
     if mapped.any():
         untraced += "; a file with only its length set was probably mapped into memory"
-    sought = "a seek past all that was written to a new file shows that more was written: fwrite on a duplicated "
-    unread = "memory maps, asynchronous reads, C++ streams and formatted input leave no record"
+    past = "a seek past all writes to a new file, or its size on disk, shows that more was written: fwrite on "
+    unread_by = "memory maps, asynchronous reads, C++ streams and formatted input leave no record"
     if _names_processes(view):
-        sought = sought.replace("a seek past", "a seek, or a read, past")
-        unread = "asynchronous reads, formatted input and calls through duplicated descriptors (dup) leave no record"
-    sought += "descriptor (numpy's tofile) leaves no record"
+        past = past.replace("a seek past", "a seek, or a read, past")
+        unread_by = "asynchronous reads, formatted input and calls through duplicated descriptors (dup) leave no record"
+    past += "a duplicated descriptor (numpy's tofile) leaves no record"
     streams_ = (
         "streams of C++, Fortran or formatted output (fprintf, fputs) move data in calls that no tracer of library "
         "functions records: only fopen, fileno and fclose are there"
@@ -168,9 +213,12 @@ def _by_files(view: View, mapped_files: Mapping[int, int]) -> Iterator[Unseen]:
     written = f"closed without a recorded write: {untraced}"
     entries = (
         entry("written_without_writes", to_write, written, _STRACE, mapped | may_be_mapped),
-        entry("written_without_writes", past_end, sought, _STRACE),
+        entry("written_without_writes", past_end & writes, past, _STRACE),
         entry("stream_buffered", on_streams, streams_, _DARSHAN_OR_STRACE),
-        entry("read_without_reads", to_read, f"closed without a recorded read: {unread}", _STRACE, may_be_mapped),
+        entry(
+            *("read_without_reads", to_read, f"closed without a recorded read: {unread_by}", _STRACE),
+            may_be_mapped | (unread & ~streams & (not _records_mappings(view))),
+        ),
     )
     yield from (each for each in entries if each is not None)
 
@@ -193,12 +241,18 @@ def _has_system_calls(view: View) -> bool:
     return all(trace.tool == "strace" for trace in view.measured.traces)
 
 
+def _lengths(view: View, codes: Ints) -> Ints:
+    """Final length of each file, `NO_VALUE` if unknown; same shape as `codes`."""
+    lengths = view.measured.of(FileLengths)
+    return np.full(len(codes), NO_VALUE) if lengths is None else lengths.length[codes]
+
+
 def _sought_past_end(view: View, survey: IntTable, codes: Ints) -> Bools:
     """Files that the run created, and in which a seek goes past all known writes."""
     lengths = view.measured.of(FileLengths)
     if lengths is None:
         return np.zeros(len(codes), np.bool_)
-    length, created = lengths.length[codes], (survey.at(codes, "makes") > 0) | (survey.at(codes, "empties") > 0)
+    length, created = _lengths(view, codes), (survey.at(codes, "makes") > 0) | (survey.at(codes, "empties") > 0)
     # A truncated file reached further before.
     is_known = created & (length != NO_VALUE) & ~lengths.uncertain[codes] & (survey.at(codes, "resizes") == 0)
     past: Bools = is_known & (survey.at(codes, "furthest_seek", -1) > length)
@@ -286,14 +340,16 @@ def _mapped(view: View) -> dict[int, int]:
     return {code: calls[view.workload.paths[code]] for code in codes.tolist()}
 
 
-def _mappings(view: View, mapped: Mapping[int, int]) -> Iterator[Unseen]:
+def _mappings(view: View, mapped: Mapping[int, int], growth: Mapping[int, int]) -> Iterator[Unseen]:
     """Data set files that were mapped into memory for writing or reading."""
     if mapped:
+        grown = sum(growth.get(code, 0) for code in mapped)
         order = sorted(mapped, key=lambda code: -mapped[code])[:_LISTED]
         yield Unseen(
             kind="memory_mapped",
             files=[view.workload.paths[code] for code in order],
             count=len(mapped),
+            bytes=grown or None,
             cause=f"mmap ({sum(mapped.values()):,}): loads and stores in mapped memory are no calls",
             see_with="a trace of page faults (perf trace -F all), or the file without mmap",
         )
@@ -341,37 +397,54 @@ def _outside_mpiio(view: View) -> Iterator[Unseen]:
         )
 
 
-def _non_blocking(view: View, interfaces: Sequence[Interface]) -> Iterator[Unseen]:
-    """Non-blocking MPI-IO calls that requested data, although no file-system call moved a byte."""
-    if any(name == "file_system_calls_missing" for name, _, _ in _facts(view)):
+def _asked_alone(view: View) -> Iterator[tuple[int, Kind, int, int | None]]:
+    """File, direction, number and bytes of the calls of libraries for data that no call below them moved.
+
+    Libraries above MPI-IO keep data in their own caches, so their calls count only where nothing below is recorded.
+    """
+    balance, survey = view.measured.of(FileBalance), view.measured.survey.files
+    if balance is None or not len(balance.asked):
         return
-    for side, verb in (("read", "read"), ("written", "write")):
-        requesting = [row for row in interfaces if row.layer == "mpiio" and row.asked is not None]
-        wanted = sum(getattr(row.asked, side) or 0 for row in requesting)
-        # Other calls, such as MPI_Wait, move the data, and not necessarily inside an MPI-IO call.
-        moved = [getattr(row.bytes, side) for row in interfaces if row.layer in ("posix", "stdio")]
-        if not wanted or any(amount != 0 for amount in moved):
+    file, kind, layer = unpack(balance.asked.keys, ASKED)
+    moved = np.where(kind == Kind.READ, survey.at(file, "reads"), survey.at(file, "writes"))
+    alone = (moved == 0) & np.isin(file, view.files)
+    alone &= (layer == Layer.MPIIO) | np.isin(file, view.files_of_libraries(None)[0])
+    alone &= (balance.asked["bytes"] > 0) | (balance.asked["unsized"] > 0)
+    # The calls of MPI-IO that a library makes request the same bytes as its own.
+    highest = {(int(file[at]), int(kind[at])): at for at in np.flatnonzero(alone)[np.argsort(-layer[alone])].tolist()}
+    for at in highest.values():
+        size = None if balance.asked["unsized"][at] else int(balance.asked["bytes"][at])
+        yield int(file[at]), Kind(kind[at]), int(balance.asked["calls"][at]), size
+
+
+def _below_libraries(view: View) -> Iterator[Unseen]:
+    """Data that MPI-IO or a library was asked to move, in files without a recorded call that moved it."""
+    rows, survey, see_with = list(_asked_alone(view)), view.measured.survey.files, _STRACE
+    because = " (pwritev and preadv of Open MPI, POSIX aio of MPICH, or calls that the tracer was set to leave out)"
+    if any(trace.tool == "otf2" for trace in view.measured.traces):
+        see_with, because = "Score-P with `--io=runtime:posix` at linking, or vani trace -- PROGRAM", ""
+    for direction, verb in ((Kind.READ, "read"), (Kind.WRITE, "write")):
+        of = [row for row in rows if row[1] == direction]
+        if not of:
             continue
-        if calls := _calls_of(view, re.compile(rf"MPI_File_i{verb}\w*")).total():
-            yield Unseen(
-                kind="asynchronous",
-                files=[],
-                count=calls,
-                cause=f"MPI-IO calls that do not block asked to {verb} {format_bytes(wanted)}, and no file-system call "
-                "that moved it was recorded: MPI-IO may use POSIX aio",
-                see_with="a log of Darshan",
-            )
-
-
-def _below_libraries(view: View) -> list[Unseen]:
-    """Library calls in an archive that lacks the file-system calls below them, for all files or for some."""
-    cause = "calls of libraries (MPI-IO, HDF5) are recorded, and none of the file system, which they make"
-    see_with = "Score-P with `--io=runtime:posix` at linking, or vani trace -- PROGRAM"
-    return [
-        Unseen(kind="module_off", files=files[:_LISTED], count=count, cause=cause, see_with=see_with)
-        for name, files, count in _facts(view)
-        if name == "file_system_calls_missing"
-    ]
+        amount = None if any(size is None for *_, size in of) else sum(size or 0 for *_, size in of)
+        codes = np.array([file for file, *_ in of], np.int64)
+        # No call of the file system opens a file that only libraries use.
+        is_bounded = bool((survey.at(codes, "opens") > 0).all())
+        yield Unseen(
+            kind="calls_below_missing",
+            files=[view.workload.paths[code] for code in codes[:_LISTED].tolist()],
+            count=sum(calls for _, _, calls, _ in of),
+            bytes=amount,
+            cause=f"MPI-IO or a library was asked to {verb} {format_bytes(amount)}, and no file-system call that moved "
+            f"it was recorded{because}",
+            see_with=see_with,
+            most_s=_at_once(view, survey, codes, _open_s(view, survey, codes)) if is_bounded else None,
+        )
+    for name, _, count in _facts(view):
+        if name == "file_system_calls_missing" and not rows:
+            cause = "calls of libraries (MPI-IO, HDF5) are recorded, and none of the file system, which they make"
+            yield Unseen(kind="module_off", files=[], count=count, cause=cause, see_with=see_with)
 
 
 def _counts(file: Ints, count: Ints, codes: Ints) -> Ints:

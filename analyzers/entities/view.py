@@ -28,12 +28,13 @@ from numpy.typing import NDArray
 
 from vani.analyzers.entities.flows import Links
 from vani.analyzers.entities.io_stats import empty_stats, stats_by
-from vani.analyzers.int_table import ByGroup, group
+from vani.analyzers.int_table import ByGroup, group, unpack
 from vani.analyzers.measurements import Measurements, Phases
 from vani.analyzers.measures.busy_time import BusyTimes
 from vani.analyzers.measures.extents import ExchangeCounts, ProcessExtents
 from vani.analyzers.measures.io_time import ClockSkew, SpentTime
 from vani.analyzers.measures.libraries import ANY, LIBRARIES, LibraryCallTimes, LibraryTimes, LibraryUse
+from vani.analyzers.measures.operations import FileBalance
 from vani.calls import FileClass, Layer
 from vani.columns import Texts, texts, to_arrow
 from vani.schema.profile import IOStats, LibraryCall, LibraryTime, Repeats
@@ -207,10 +208,26 @@ class View:
 
     @cached_property
     def files(self) -> Ints:
-        """Codes of the data set's files: those that any process opened or accessed."""
+        """Codes of the data set's files: those that any process opened or accessed, also through libraries alone."""
         used = self.measured.processes.files.file
-        files: Ints = used[self.workload.file_class[used] == FileClass.DATASET]
-        return files
+        files: Ints = used[self.workload.file_class[used] == FileClass.DATASET].astype(np.int64)
+        return np.union1d(files, self.files_of_libraries(None)[0])
+
+    def files_of_libraries(self, app: int | None) -> tuple[Ints, Ints]:
+        """Codes of files that an app (or the workload) moved data of in library calls alone, and their processes.
+
+        A relative path may be the name of a file whose absolute path the calls of the file system have.
+        """
+        balance, paths = self.measured.of(FileBalance), self.workload.paths
+        if balance is None or not len(balance.users):
+            return np.empty(0, np.int64), np.empty(0, np.int64)
+        of_app, file = unpack(balance.users.keys, (len(self.workload.apps), self.workload.files + 1))
+        alone = (of_app == app) | (app is None)
+        alone &= ~np.isin(file - 1, self.measured.processes.files.file)
+        alone &= self.workload.file_class[file - 1] == FileClass.DATASET
+        alone[alone] = [paths[code].startswith("/") for code in (file[alone] - 1).tolist()]
+        codes, place = np.unique(file[alone] - 1, return_inverse=True)
+        return codes, np.bincount(place, balance.users["processes"][alone], len(codes)).astype(np.int64)
 
     @cached_property
     def _surveyed(self) -> tuple[Ints, NDArray[np.bool_] | None]:
@@ -233,9 +250,14 @@ class View:
     @cached_property
     def users_of_files(self) -> Mapping[str, Ints]:
         """Number of processes, readers and writers of each of `files`."""
-        used = self.measured.processes.files
+        used, (alone, processes) = self.measured.processes.files, self.files_of_libraries(None)
         in_dataset = self.workload.file_class[used.file] == FileClass.DATASET
-        return {n: getattr(used, n)[in_dataset].astype(np.int64) for n in ("processes", "readers", "writers")}
+        place = np.searchsorted(self.files, used.file[in_dataset])
+        users = {name: np.zeros(len(self.files), np.int64) for name in ("processes", "readers", "writers")}
+        for name, column in users.items():
+            column[place] = getattr(used, name)[in_dataset]
+        users["processes"][np.searchsorted(self.files, alone)] = processes
+        return users
 
     @property
     def paths_of_files(self) -> pa.Array:

@@ -40,10 +40,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vani.analyzers.batch import Batch, phases_and_files
-from vani.analyzers.int_table import IntTable, Sums, SumsBuilder, pack, unpack
+from vani.analyzers.int_table import LAYERS, NO_VALUE, IntTable, Sums, SumsBuilder, pack, unpack
 from vani.analyzers.passes.measure import SumsCollector, SumsMeasure
 from vani.analyzers.workload import Context, SurveyFindings, Workload
-from vani.calls import FAILED, LOCK, FileClass, Flag, Kind
+from vani.calls import FAILED, LOCK, FileClass, Flag, Kind, Layer
 
 Ints = NDArray[np.int64]
 
@@ -380,3 +380,104 @@ class LookUps(SumsMeasure):
         del findings
         function, file = unpack(combined["locks"].keys, (len(workload.functions), workload.files + 1))
         return NamesAndLocks(combined["names"], function, file - 1, combined["locks"])
+
+
+@dataclass(frozen=True, eq=False)
+class FileBalance:
+    """What shows, by file, that calls are missing."""
+
+    unread: IntTable
+    """By file code, `opens`: openings for reading that the program itself made, and closed without a read between."""
+    asked: IntTable
+    """Data calls of libraries by `ASKED`: `calls`, `bytes`, and `unsized` calls."""
+    users: IntTable
+    """By app and file + 1, `processes`: those with data calls of libraries."""
+
+
+ASKED = (1 << 40, 2, LAYERS)
+"""Widths of keys of file, direction and layer."""
+
+
+_OPENS, _OPENS_OTHERWISE, _CLOSES, _MOVES = 1, 2, 3, 4
+
+
+class Balance(SumsMeasure):
+    """Tables `unread`, `asked` and `users` of `FileBalance`."""
+
+    name = "balance"
+    result = FileBalance
+    columns = frozenset({"rank", "kind", "file", "func", "bytes", "start_ns", "via", "within"})
+
+    def chunk(self, context: Context, findings: SurveyFindings | None) -> _BalanceCollector:
+        del findings
+        return _BalanceCollector(self, context)
+
+    def aggregate(self, combined: Sums, workload: Workload, findings: SurveyFindings) -> FileBalance:
+        del workload, findings
+        return FileBalance(*(combined[name] for name in ("unread", "asked", "users")))
+
+
+class _BalanceCollector(SumsCollector):
+    def __init__(self, measure: Balance, context: Context) -> None:
+        super().__init__(measure)
+        self._app, self._apps = context.app, len(context.workload.apps)
+        self._of_file = (context.workload.processes, context.workload.files + 1)
+        self._waiting: tuple[Ints, Ints] = (np.empty(0, np.int64), np.empty(0, np.int64))
+        """Last events of files that were opened, or opened and closed: keys of process and file, and the events."""
+        self._users = SumsBuilder()
+
+    def add(self, batch: Batch) -> None:
+        others, workload = batch.uncounted_groups, batch.context.workload
+        of_library = (others.layer >= Layer.MPIIO) & (others.layer <= Layer.NETCDF)
+        rows = others.places(of_library & (others.kind <= Kind.WRITE))
+        rows, file = rows[named := batch.files_of(rows) >= 0], batch.files_of(rows)[named]
+        rank, kind, layer, size = (batch.all_calls(name)[rows] for name in ("rank", "kind", "layer", "bytes"))
+        process = rank + workload.process_base[batch.context.trace]
+        self._users.add("users", pack((process, file + 1), self._of_file), {})
+        sized = size != NO_VALUE
+        columns = {"calls": np.ones(len(rows), np.int64), "bytes": np.where(sized, size, 0), "unsized": ~sized * 1}
+        self.sums.add("asked", pack((file, kind, layer), ASKED), columns)
+        if len(batch):
+            self._add_openings(batch)
+
+    def _add_openings(self, batch: Batch) -> None:
+        groups = batch.groups
+        flags = groups.flags
+        opens = (flags & Flag.OPEN) != 0
+        reading = opens & ((flags & (Flag.WRITABLE | Flag.CREATE | Flag.TRUNCATE)) == 0)
+        # Libraries open a file in all processes, and move its data in some.
+        reading &= (groups.within >> Layer.MPIIO) == 0
+        event = np.select(
+            [reading, opens, (flags & Flag.CLOSE) != 0, groups.kind != Kind.METADATA],
+            [_OPENS, _OPENS_OTHERWISE, _CLOSES, _MOVES],
+        )
+        event[~groups.included | ((flags & Flag.DIRECTORY) != 0)] = 0
+        waiting, events = self._waiting
+        followed = np.isin(groups.process_file, np.append(waiting, groups.process_file[event == _OPENS]))
+        code = groups.codes[(followed & (event > 0))[groups.codes]]
+        if not len(code):
+            return
+        key, event = np.append(waiting, groups.process_file[code]), np.append(events, event[code])
+        order = np.argsort(key, kind="stable")
+        key, event = key[order], np.append(event[order], (0, 0))
+        same = np.append(key[1:] == key[:-1], (False, False))
+        opened = event[:-2] == _OPENS
+        closed = opened & same[:-1] & (event[1:-1] == _CLOSES)
+        # A read after the close is through a duplicated descriptor.
+        self._add_unread(key[closed & same[1:] & (event[2:] != _MOVES)])
+        waits = closed & ~same[1:]
+        kept = waits | (opened & ~same[:-1])
+        kept[1:] |= waits[:-1]
+        self._waiting = key[kept], event[:-2][kept]
+
+    def _add_unread(self, key: Ints) -> None:
+        _, file = unpack(key, self._of_file)
+        self.sums.add("unread", file - 1, {"opens": np.ones(len(file), np.int64)})
+
+    def result(self) -> Sums:
+        key, event = self._waiting
+        self._add_unread(key[event == _CLOSES])
+        _, file = unpack(self._users.result()["users"].keys, self._of_file)
+        users = pack((self._app, file), (self._apps, self._of_file[1]))
+        self.sums.add("users", users, {"processes": np.ones(len(file), np.int64)})
+        return super().result()

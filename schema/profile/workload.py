@@ -27,6 +27,7 @@ UnseenKind = Literal[
     "copied_in_kernel",
     "forked_processes",
     "mpiio_calls_missing",
+    "calls_below_missing",
     "several_launches",
     "other_api",
     "module_off",
@@ -45,12 +46,18 @@ class Unseen(Model):
         "asynchronous: io_uring, libaio or POSIX aio; stream_buffered: C++ or Fortran streams, whose data calls are "
         "not traced; copied_in_kernel: copy_file_range, sendfile or splice; forked_processes: child processes without "
         "recorded calls; mpiio_calls_missing: file-system calls on MPI-IO files outside any recorded MPI-IO data "
-        "call; several_launches: programs that overwrote each other's trace; other_api: DAOS and other interfaces; "
+        "call; calls_below_missing: MPI-IO or another library was to move data, and no file-system call did; "
+        "several_launches: programs that overwrote each other's trace; other_api: DAOS and other interfaces; "
         "module_off, module_partial: Darshan modules that were off or ran out of memory, or layers that Score-P left "
         "out; names_excluded: files that the tracer was set to skip"
     )
     files: list[str] = Field(description="paths of up to ten such files, those open longest first")
     count: Count = Field(description="number of files, or else of calls, processes or modules")
+    bytes: Bytes | None = Field(
+        default=None,
+        description="bytes that the layers above requested, or by which the files grew, and that no recorded call "
+        "moved; null if unknown",
+    )
     cause: str = Field(description="likely cause, with the calls that indicate it")
     see_with: str = Field(description="way to trace the run so that the activity is recorded")
     most_s: Seconds | None = Field(

@@ -6,6 +6,7 @@ import pytest
 
 import vani
 from tests.traces.recorder_writer import Call, write_trace
+from vani.schema.job import FileAfter, Job
 
 READ_ONLY, READ_WRITE, NEW = "0", "2", "578"
 """O_RDONLY, O_RDWR, O_RDWR | O_CREAT | O_TRUNC."""
@@ -19,9 +20,9 @@ def calls(*timed):
     return [Call(function, args, 0, 0, round(at * 1000), round(at * 1000) + 1) for at, function, args in rows]
 
 
-def profile_of(folder, *ranks):
+def profile_of(folder, *ranks, job=None):
     write_trace(folder / "trace", ranks, layout="3.0", resolution=1e-3)
-    return vani.profile(folder / "trace", store=folder / "store")
+    return vani.profile(folder / "trace", store=folder / "store", job=job)
 
 
 def opened(path, flags, begin, end, *inside):
@@ -123,3 +124,81 @@ def test_functions_moving_data_invisibly_are_reported_as_unseen(tmp_path, functi
     assert (entry.kind, entry.count, entry.most_s) == (kind, 1, None)
     assert function in entry.cause
     assert profile.verdict.matters == "open"
+
+
+WRITTEN = (11, "write", ("/s/f", "%p", "5000"))
+
+
+@pytest.mark.parametrize(
+    ("again", "unread"),
+    [
+        (opened("/s/f", READ_ONLY, 40, 50), True),
+        (opened("/s/f", READ_ONLY, 40, 50, (41, "read", ("/s/f", "%p", "5000"))), False),
+        # The inner one has no read, and both are closed.
+        (opened("/s/f", READ_ONLY, 40, 50, (41, "read", ("/s/f", "%p", "9")), *opened("/s/f", READ_ONLY, 42, 43)), True),
+        # A read after the close: it is through the outer one, or through a duplicated descriptor.
+        (opened("/s/f", READ_ONLY, 40, 50, *opened("/s/f", READ_ONLY, 41, 42), (43, "read", ("/s/f", "%p", "9"))), False),
+        (opened("/s/f", READ_ONLY, 40, 50, (41, "fsync", ("/s/f",))), False),
+        (opened("/s/f", READ_WRITE, 40, 50), False),
+    ],
+)
+def test_each_opening_for_reading_must_read(tmp_path, again, unread):
+    profile = profile_of(tmp_path, calls(*opened("/s/f", NEW, 10, 30, WRITTEN), *again))
+    assert [(entry.kind, entry.files, entry.most_s) for entry in profile.unseen] == (
+        [("read_without_reads", ["/s/f"], None)] if unread else []
+    )
+
+
+def mpi_io(function, *below, flags=NEW):
+    """A call of MPI-IO for 1,000 bytes of a file that the file system's calls open, and the calls that it makes."""
+    asks = Call(function, ("h", "0", "%p", "1000", "MPI_BYTE", "[0_0]"), 0, 0, 20_000, 30_000)
+    opens = Call("MPI_File_open", ("MPI_COMM_WORLD", "/s/f", "9", "%p", "h"), 0, 0, 10_000, 11_000)
+    inside = [Call("open", ("/s/f", flags, "420"), 1, 0, 10_200, 10_300), *below]
+    return sorted([*calls((40, "close", ("/s/f",))), opens, asks, *inside], key=lambda call: call.start)
+
+
+def test_data_that_nothing_below_mpi_io_moved_is_unseen_with_its_bytes(tmp_path):
+    (entry,) = profile_of(tmp_path, mpi_io("MPI_File_write_at")).unseen
+    assert (entry.kind, entry.files, entry.count, entry.bytes) == ("calls_below_missing", ["/s/f"], 1, 1000)
+    assert entry.most_s == pytest.approx(29.7, abs=0.1)
+
+
+def test_data_that_another_process_moved_is_seen(tmp_path):
+    # Collective buffering: the other rank's data is in this rank's call.
+    moved = Call("pwrite", ("/s/f", "%p", "2000", "0"), 1, 0, 21_000, 22_000)
+    assert profile_of(tmp_path, mpi_io("MPI_File_write_at_all", moved), mpi_io("MPI_File_write_at_all")).unseen == []
+
+
+def test_a_process_that_others_read_for_has_read(tmp_path):
+    moved, name = Call("pread", ("/s/f", "%p", "2000", "0"), 1, 0, 21_000, 22_000), "MPI_File_read_at_all"
+    ranks = mpi_io(name, moved, flags=READ_ONLY), mpi_io(name, flags=READ_ONLY)
+    assert profile_of(tmp_path, *ranks).unseen == []
+
+
+def after(size, *, allocated=None, before=0):
+    allocated = size if allocated is None else allocated
+    return Job(files_after=[FileAfter(path="/s/f", size=size, allocated=allocated, allocated_before=before)])
+
+
+@pytest.mark.parametrize(
+    ("job", "missing"),
+    [
+        (after(1_000_000), 995_000),
+        # Holes, blocks that are written in part, and space that a library reserved are no data.
+        (after(1_000_000, allocated=8192), None),
+        (after(9_000), None),
+        # The file had an unknown size before the run, or none of it is left.
+        (after(1_000_000, before=None), None),
+        (after(0), None),
+    ],
+)
+def test_growth_that_no_write_explains_is_unseen(tmp_path, job, missing):
+    profile = profile_of(tmp_path, calls(*opened("/s/f", NEW, 10, 30, WRITTEN)), job=job)
+    found = [(entry.kind, entry.files, entry.bytes) for entry in profile.unseen]
+    assert found == ([("written_without_writes", ["/s/f"], missing)] if missing else [])
+
+
+def test_file_that_did_not_grow_was_not_written(tmp_path):
+    timed = calls(*opened("/s/f", NEW, 10, 30))
+    assert [entry.kind for entry in profile_of(tmp_path / "1", timed).unseen] == ["written_without_writes"]
+    assert profile_of(tmp_path / "2", timed, job=after(0)).unseen == []

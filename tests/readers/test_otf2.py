@@ -211,8 +211,10 @@ def test_mpi_io_alone_leaves_the_verdict_open(tmp_path):
             location.enter(10**9 + 1, compute)
             location.leave(2 * 10**9, compute)
     profile = vani.profile(tmp_path / "run", store=tmp_path / "store")
-    assert (profile.verdict.matters, profile.unseen[0].kind, profile.unseen[0].count) == ("open", "module_off", 2)
-    assert "none of the file system" in profile.verdict.sentence
+    (missing,) = profile.unseen
+    assert (missing.kind, missing.count, missing.bytes) == ("calls_below_missing", 2, 2 << 20)
+    assert (profile.verdict.matters, profile.workflow.files.total, profile.workflow.files.shared) == ("open", 1, 1)
+    assert "made without a recorded call that moved the data" in profile.verdict.sentence
     assert profile.interfaces[0].asked.written == 2 << 20
 
 
@@ -221,8 +223,10 @@ def test_mpi_io_without_calls_below_it_is_unseen_beside_posix(tmp_path):
         location, shared, own = a.locations[0, 0], a.handle("/s/shared", "mpiio"), a.handle("/s/own")
         operation(location, 0, 10**6, shared, "write", [1 << 20], a.region("MPI_File_write_all", paradigm="MPI"))
         operation(location, 2 * 10**6, 10**6, own, "write", [1 << 10], a.region("write"))
-    (missing,) = vani.profile(tmp_path / "run", store=tmp_path / "store").unseen
-    assert (missing.kind, missing.files, missing.count) == ("module_off", ["/s/shared"], 1)
+    profile = vani.profile(tmp_path / "run", store=tmp_path / "store")
+    (missing,) = profile.unseen
+    assert (missing.kind, missing.files, missing.bytes) == ("calls_below_missing", ["/s/shared"], 1 << 20)
+    assert (profile.workflow.files.total, profile.workflow.io.bytes.written) == (2, 1 << 10)
 
 
 def test_mounts_and_stripes_of_files_are_those_that_score_p_stores(tmp_path):
@@ -249,7 +253,7 @@ def test_nonblocking_mpi_io_without_calls_below_it_is_unseen_once(tmp_path):
         call = a.region("MPI_File_iwrite", paradigm="MPI")
         operation(a.locations[0, 0], 0, 10**6, a.handle("/s/x", "mpiio"), "write", [1 << 20], call)
     profile = vani.profile(tmp_path / "run", store=tmp_path / "store")
-    assert [(one.kind, one.count) for one in profile.unseen] == [("module_off", 1)]
+    assert [(one.kind, one.count, one.bytes) for one in profile.unseen] == [("calls_below_missing", 1, 1 << 20)]
 
 
 def test_asynchronous_calls_whose_bytes_are_recorded_are_seen(tmp_path):

@@ -56,6 +56,9 @@ _WHAT_WAS_MISSED: Final[dict[UnseenKind, tuple[str, str, str]]] = {
     "mpiio_calls_missing": (
         "1 file-system call", "{} file-system calls", " moved data in MPI-IO files outside any recorded MPI-IO call"
     ),
+    "calls_below_missing": (
+        "1 call of a library was", "{} calls of libraries were", " made without a recorded call that moved the data"
+    ),
     "several_launches": (
         "1 process of another launch", "{} processes of other launches", " wrote into the same trace"
     ),

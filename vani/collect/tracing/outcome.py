@@ -6,6 +6,7 @@ mapped memory. The growth of a file on disk includes these.
 
 from __future__ import annotations
 
+import errno
 import os
 import subprocess
 from collections.abc import Iterable, Sequence
@@ -36,6 +37,7 @@ _BLOCK: Final = 512
 """Unit of `st_blocks` on every file system."""
 _MAX_FILES: Final = 10_000
 _AT_ONCE: Final = 1_000
+_MAX_PARTS: Final = 1_000
 _PLAIN: Final = {**os.environ, "LC_ALL": "C"}
 _TICK_S: Final = 0.02
 """File systems take the time from the kernel's last tick, which may be before the start of the run."""
@@ -143,7 +145,22 @@ def _stated(text: str, started_s: float) -> Iterable[FileAfter]:
         kind, size, blocks, born, changed, path = line.split("\t", 5)
         if kind.startswith("regular") and max(float(born), float(changed)) >= started_s:
             before = 0 if float(born) >= started_s else None
-            yield FileAfter(path=path, size=int(size), allocated=_BLOCK * int(blocks), allocated_before=before)
+            allocated = min(_BLOCK * int(blocks), _bytes_of_data(path, int(size)))
+            yield FileAfter(path=path, size=int(size), allocated=allocated, allocated_before=before)
+
+
+def _bytes_of_data(path: str, size: int) -> int:
+    """Bytes of a file without its holes, and without space that is reserved and not written (`fallocate`)."""
+    data = end = 0
+    try:
+        with Path(path).open("rb", buffering=0) as file:
+            for _ in range(_MAX_PARTS):
+                begin = os.lseek(file.fileno(), end, os.SEEK_DATA)
+                end = os.lseek(file.fileno(), begin, os.SEEK_HOLE)
+                data += end - begin
+    except OSError as error:
+        return data if error.errno == errno.ENXIO else size
+    return size
 
 
 def data_files(reader: TraceReader) -> list[str]:

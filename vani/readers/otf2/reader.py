@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pyarrow as pa
 
-from vani.calls import Kind, Layer
+from vani.calls import Layer
 from vani.columns import to_numpy
 from vani.distinct import distinct
 from vani.errors import TraceError
@@ -48,9 +48,7 @@ class _Archive(KnownRows):
     """Results of reading all events."""
 
     library_calls_alone: int
-    """Number of library calls whose file-system calls were not recorded."""
-    files_alone: list[str]
-    """Their files, if other files have file-system calls."""
+    """Number of library calls if no others were recorded."""
     hosts: list[str]
     places: list[tuple[str, list[str], int]]
     """Facts about the mounts and Lustre layouts of the files."""
@@ -83,11 +81,11 @@ class Otf2Reader(SpooledReader[_Archive]):
         return self.known.start_unix_s
 
     def facts(self) -> list[tuple[str, list[str], int]]:
-        """Hosts, if the archive names each process's, library calls without calls below them, and places of files."""
+        """Hosts, if the archive names each process's, places of files, and library calls if there are no others."""
         hosts = list(dict.fromkeys(self.known.hosts))
         facts = [*self.known.places, *([("hosts", hosts, 1)] if hosts and all(hosts) else [])]
         alone = self.known.library_calls_alone
-        return [*facts, ("file_system_calls_missing", self.known.files_alone, alone)] if alone else facts
+        return [*facts, ("file_system_calls_missing", [], alone)] if alone else facts
 
     def _scan(self) -> _Archive:
         with open_archive(self._anchor) as archive:
@@ -119,17 +117,12 @@ def _read(archive: Archive, anchor: Path) -> _Archive:
         if does_io(name, _word(region.region_role))
     }
     handles = {handle._ref: _handle(handle, files, paths) for handle in definitions.io_handles}
-    parents = {handle.parent._ref for handle in definitions.io_handles if handle.parent is not None}
-    # Score-P names the handle of the library call that opened another one.
-    childless = [h.file for ref, h in handles.items() if Layer.STDIO < h.layer < Layer.USER and ref not in parents]
     offset = next((a._ref for a in definitions.attributes if a.name == "Offset" and _word(a.type) == "UINT64"), None)
     processes = [g for g in definitions.location_groups if _word(g.location_group_type) == "PROCESS"]
     number = {process._ref: rank for rank, process in enumerate(processes)}
     threads: Counter[int] = Counter()
     functions, spool, problems = Functions(), Spool(ROWS, by="process"), list[str]()
     programs: set[str] = set()
-    # By file, the last one none: file-system calls below others, and data calls of libraries.
-    below, moving = np.zeros((2, len(paths.paths) + 1), np.int64)
     library_calls = 0
     calls, pairs, last = np.zeros(len(processes), np.int64), np.zeros(0, np.int64), 0
     for location in definitions.locations:
@@ -149,10 +142,8 @@ def _read(archive: Archive, anchor: Path) -> _Archive:
             programs.add(definitions.strings[of_location.program])
         batch = of_location.batch()
         calls[rank] += len(batch)
-        layer, file, depth, kind = (to_numpy(batch.column(name)) for name in ("layer", "file", "depth", "kind"))
+        layer, file = (to_numpy(batch.column(name)) for name in ("layer", "file"))
         library_calls += int((layer > Layer.STDIO).sum())
-        np.add.at(below, file[(layer <= Layer.STDIO) & (depth > 0)], 1)
-        np.add.at(moving, file[(layer > Layer.STDIO) & (layer < Layer.USER) & (kind <= Kind.WRITE)], 1)
         last = max(last, of_location.last)
         if len(batch):
             spool.add(batch)
@@ -160,8 +151,6 @@ def _read(archive: Archive, anchor: Path) -> _Archive:
     if not calls.any():
         raise _without_calls(definitions, anchor, problems)
     realtime = clock.realtime_timestamp
-    alone = [code for code in sorted({*childless} - {-1}) if moving[code] and not below[code]]
-    all_alone = library_calls == calls.sum()
     return _Archive(
         rows=spool,
         rank_of=np.arange(len(calls), dtype=np.int32),
@@ -171,8 +160,7 @@ def _read(archive: Archive, anchor: Path) -> _Archive:
         # Score-P records all calls of a process, also those of MPI's start.
         classes=classes_of(paths.paths, [], np.zeros(len(paths.paths), np.bool_)),
         names=functions.texts,
-        library_calls_alone=library_calls if all_alone else int(moving[alone].sum()),
-        files_alone=[] if all_alone else [paths.paths[code] for code in alone],
+        library_calls_alone=library_calls if library_calls == calls.sum() else 0,
         hosts=[_host(process) for process in processes],
         places=_places(definitions),
         last_ns=last,
