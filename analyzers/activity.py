@@ -20,7 +20,7 @@ from vani.analyzers.batch import Batch
 from vani.analyzers.int_table import How, IntTable, group, pack, unpack
 from vani.analyzers.workload import BUCKETS, MOMENTS, Context
 from vani.calls import Flag, Kind
-from vani.kernels.library import ActivityBit, call, columns
+from vani.kernels import ActivityBit, call, columns
 
 Ints = NDArray[np.int64]
 

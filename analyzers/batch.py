@@ -21,7 +21,7 @@ from vani.analyzers.intervals import Intervals, merge, merge_runs
 from vani.analyzers.workload import Context, SurveyFindings, Workload
 from vani.calls import FileClass, Flag, Kind, Layer
 from vani.columns import raw, to_numpy
-from vani.kernels.library import call, columns
+from vani.kernels import call, columns
 from vani.kernels.signatures import COLUMNS, NULLABLE, Signatures, signatures
 
 Ints = NDArray[np.int64]

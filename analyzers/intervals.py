@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from vani.analyzers.int_table import Factorized, IntTable, IntTableBuilder, beside, pack, unpack
 from vani.distinct import distinct
-from vani.kernels.library import available, call, dtype_of
+from vani.kernels import available, call, dtype_of
 
 Ints = NDArray[np.int64]
 

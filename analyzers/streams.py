@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from vani.analyzers.int_table import NO_VALUE, SIDES, Factorized, beside, pack, unpack
 from vani.distinct import distinct
-from vani.kernels.library import OperationBit, dtype_of
+from vani.kernels import OperationBit, dtype_of
 
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]

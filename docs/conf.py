@@ -72,9 +72,9 @@ nitpick_ignore = [
     ("py:class", "Doc"),
     ("py:class", "vani.schema.document.AnyDocument"),
     # What a measure passes on and gives: variables for any type, and for any plain values.
-    ("py:class", "vani.analyzers.passes.measure.Partial"),
-    ("py:class", "vani.analyzers.passes.measure.Partial_co"),
-    ("py:class", "vani.analyzers.passes.measure.Result_co"),
+    ("py:class", "vani.analyzers.passes.Partial"),
+    ("py:class", "vani.analyzers.passes.Partial_co"),
+    ("py:class", "vani.analyzers.passes.Result_co"),
     ("py:class", "vani.analyzers.measurements.Result"),
     ("py:class", "Plain"),
     # The names of a profile's tables.

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from vani.kernels import build, library
+from vani import kernels
+from vani.kernels import build
 
 build.LOAD_FROM = Path(os.environ["SANITIZED_KERNELS"])
-assert library.available(), "the kernels in SANITIZED_KERNELS do not load"
+assert kernels.available(), "the kernels in SANITIZED_KERNELS do not load"

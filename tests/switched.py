@@ -8,15 +8,15 @@ from unittest.mock import patch
 
 import pytest
 
-from vani.kernels import library
+from vani import kernels
 
 __all__ = ["needs_kernels", "numpy_alone"]
 
-needs_kernels = pytest.mark.skipif(not library.available(), reason="the kernels are not built, or off")
+needs_kernels = pytest.mark.skipif(not kernels.available(), reason="the kernels are not built, or off")
 
 
 @contextmanager
 def numpy_alone() -> Iterator[None]:
     """Within the block there are no kernels."""
-    with patch.object(library, "_functions", dict):
+    with patch.object(kernels, "_functions", dict):
         yield

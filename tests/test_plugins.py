@@ -17,7 +17,8 @@ from vani.advisors import catalogue
 from vani.analyzers.passes.all_measures import all_measures
 from vani.cli.main import main
 from vani.errors import InputError, TraceError, UnknownFormatError
-from vani.readers import formats, open_workload
+from vani.readers import open as opening
+from vani.readers import open_workload
 from vani.readers.open import has_part
 from vani.readers.trace_reader import Format
 
@@ -57,10 +58,10 @@ def site(tmp_path, monkeypatch):
     monkeypatch.setenv("VANI_CACHE", str(tmp_path / "cache"))
     importlib.invalidate_caches()
     catalogue.rules.cache_clear()
-    formats._plug_ins.cache_clear()
+    opening._plug_ins.cache_clear()
     yield place
     catalogue.rules.cache_clear()
-    formats._plug_ins.cache_clear()
+    opening._plug_ins.cache_clear()
 
 
 @pytest.fixture
@@ -147,11 +148,11 @@ def test_plug_ins_are_loaded_only_if_no_built_in_format_fits(site, monkeypatch):
     assert vani.open_trace(SMALL).tool == "recorder"
     assert [reader.tool for reader in open_workload([SMALL]).readers] == ["recorder"]
     with pytest.raises(SystemExit, match="loaded"):
-        formats.formats()
+        opening.formats()
 
 
 def test_all_formats_are_listed_built_in_ones_first(trace):
-    assert [known.name for known in formats.formats()] == ["recorder", "parquet", "darshan", "dftracer", "otf2", "strace", "csv"]
+    assert [known.name for known in opening.formats()] == ["recorder", "parquet", "darshan", "dftracer", "otf2", "strace", "csv"]
 
 
 @pytest.mark.parametrize(
@@ -173,7 +174,7 @@ def test_unloadable_format_is_named_if_no_other_fits(site, tmp_path, code, said)
     assert line.startswith(f"{log}: is a TAU trace") and "bad_format:FORMAT: " in line and said in line
     assert "; update or uninstall the package that brings it, or " in line
     with pytest.raises(InputError, match=r"bad_format:FORMAT: .*; update or uninstall"):
-        formats.formats()
+        opening.formats()
 
 
 def test_a_broken_format_does_not_hinder_traces_of_others(site, tmp_path):

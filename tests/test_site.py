@@ -34,7 +34,7 @@ DESCRIBED = [
     "vani.readers.trace_reader",
     "vani.readers.open",
     "vani.store.read",
-    "vani.analyzers.passes.measure",
+    "vani.analyzers.passes",
     "vani.analyzers.batch",
     "vani.analyzers.workload",
     "vani.analyzers.int_table",

@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 
 from vani.analyzers.batch import Batch, CallGroups, phases_and_files
 from vani.analyzers.int_table import NO_VALUE, Sums, pack, unpack
-from vani.analyzers.passes.measure import SumsCollector, SumsMeasure
+from vani.analyzers.passes import SumsCollector, SumsMeasure
 from vani.analyzers.streams import (
     CONSECUTIVE,
     NAMES,
@@ -46,7 +46,7 @@ from vani.analyzers.streams import (
 from vani.analyzers.workload import Context, Ends, SurveyFindings, Workload
 from vani.calls import Flag, Kind
 from vani.distinct import distinct
-from vani.kernels.library import PatternBit, call, columns
+from vani.kernels import PatternBit, call, columns
 
 _WITHIN = 1 << 16
 _FROM_POSITION = frozenset(

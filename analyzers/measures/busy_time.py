@@ -24,7 +24,7 @@ from vani.analyzers.workload import Context, SurveyFindings
 from vani.calls import Kind
 from vani.distinct import distinct
 from vani.engine.executor import Executor
-from vani.kernels.library import call
+from vani.kernels import call
 from vani.store.read import ROW_GROUP
 
 _ROWS = 1 << 19

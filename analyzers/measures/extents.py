@@ -43,10 +43,10 @@ from vani.analyzers.int_table import (
     unpack,
 )
 from vani.analyzers.intervals import Intervals, merge, merge_runs
-from vani.analyzers.passes.measure import SumsMeasure
+from vani.analyzers.passes import SumsMeasure
 from vani.analyzers.workload import Context, SurveyFindings, Workload
 from vani.calls import Flag, Kind
-from vani.kernels.library import call, columns
+from vani.kernels import call, columns
 
 Ints = NDArray[np.int64]
 

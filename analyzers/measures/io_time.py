@@ -34,7 +34,7 @@ from vani.analyzers.int_table import (
     unpack,
 )
 from vani.analyzers.intervals import Intervals, merge, total_length
-from vani.analyzers.passes.measure import SumsCollector, SumsMeasure
+from vani.analyzers.passes import SumsCollector, SumsMeasure
 from vani.analyzers.workload import Context, SurveyFindings, Workload
 from vani.calls import Flag
 from vani.distinct import distinct

@@ -48,10 +48,10 @@ from vani.analyzers.int_table import (
     stable_order,
     unpack,
 )
-from vani.analyzers.passes.measure import SumsMeasure
+from vani.analyzers.passes import SumsMeasure
 from vani.analyzers.workload import Context, Ends, SurveyFindings, Workload
 from vani.calls import Flag, Kind, Layer
-from vani.kernels.library import ReachKind, call, columns
+from vani.kernels import ReachKind, call, columns
 
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]

@@ -33,7 +33,7 @@ from numpy.typing import NDArray
 from vani.analyzers.batch import Batch, CallGroups, CountedGroups
 from vani.analyzers.int_table import LAYERS, NO_VALUE, Pairs, Sums, SumsBuilder, count_pairs, pack, unpack
 from vani.analyzers.intervals import CallsOfUnions, RunningUnion, RunningUnions
-from vani.analyzers.passes.measure import SumsCollector, SumsMeasure
+from vani.analyzers.passes import SumsCollector, SumsMeasure
 from vani.analyzers.workload import Context, SurveyFindings, Workload
 from vani.calls import Flag, Kind, Layer
 

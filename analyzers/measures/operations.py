@@ -41,7 +41,7 @@ from numpy.typing import NDArray
 
 from vani.analyzers.batch import Batch, phases_and_files
 from vani.analyzers.int_table import LAYERS, NO_VALUE, IntTable, Sums, SumsBuilder, pack, unpack
-from vani.analyzers.passes.measure import SumsCollector, SumsMeasure
+from vani.analyzers.passes import SumsCollector, SumsMeasure
 from vani.analyzers.workload import Context, SurveyFindings, Workload
 from vani.calls import FAILED, LOCK, FileClass, Flag, Kind, Layer
 

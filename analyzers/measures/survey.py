@@ -28,7 +28,7 @@ from vani.analyzers.intervals import Intervals, merge
 from vani.analyzers.workload import BUCKETS, MOMENTS, Context, Ends, SurveyFindings, Workload
 from vani.calls import DIRECT, SYNCHRONOUS, Flag, Kind, Layer
 from vani.distinct import distinct
-from vani.kernels.library import ReachKind, call, columns, dtype_of
+from vani.kernels import ReachKind, call, columns, dtype_of
 
 Ints = NDArray[np.int64]
 

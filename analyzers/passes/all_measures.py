@@ -7,7 +7,7 @@ from importlib import import_module
 from typing import Any
 
 from vani.analyzers.measures.survey import Survey
-from vani.analyzers.passes.measure import Measure, declared_result
+from vani.analyzers.passes import Measure, declared_result
 from vani.errors import InputError
 from vani.plug_ins import described, plug_ins
 

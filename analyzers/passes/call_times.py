@@ -21,7 +21,7 @@ from vani.analyzers.int_table import KINDS, pack
 from vani.analyzers.workload import Context, SurveyFindings
 from vani.calls import FileClass, Flag, Layer
 from vani.errors import NoRoomError
-from vani.kernels.library import call
+from vani.kernels import call
 from vani.store.read import RowGroup, calls_of
 
 _COLUMNS = ("rank", "layer", "kind", "flags", "file", "start_ns", "duration_ns")

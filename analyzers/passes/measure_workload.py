@@ -33,10 +33,10 @@ from vani.analyzers.measures import busy_time
 from vani.analyzers.measures.lengths import FileLengths
 from vani.analyzers.measures.operations import OperationCounts, ProcessCounts
 from vani.analyzers.measures.survey import Survey, join_busy, pause_floor_ns
+from vani.analyzers.passes import Collects, Measure, declared_result
 from vani.analyzers.passes.all_measures import all_measures
 from vani.analyzers.passes.call_times import NotedTimes, NoteTimes, StoredTimes
 from vani.analyzers.passes.findings_of_survey import files_to_list, findings_of
-from vani.analyzers.passes.measure import Collects, Measure, declared_result
 from vani.analyzers.workload import NEVER, Context, Lives, SurveyFindings, Workload, lives_of
 from vani.calls import Flag
 from vani.counts import FileLayout

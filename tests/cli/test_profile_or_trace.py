@@ -15,7 +15,7 @@ from repository import ROOT
 
 from vani.cli import sources
 from vani.cli.main import commands
-from vani.readers import formats
+from vani.readers import open as opening
 from vani.readers.trace_reader import Format
 
 PROFILE = ROOT / "tests" / "golden" / "v3-cm1like-16r.yaml"
@@ -47,9 +47,9 @@ def csv_reader(tmp_path, desk, monkeypatch):
     declared(site, {"vani.readers": {"csv": "csv_reader:CSV"}})
     monkeypatch.setattr(sys, "path", [str(site), str(ROOT / "examples"), *sys.path])
     importlib.invalidate_caches()
-    formats._plug_ins.cache_clear()
+    opening._plug_ins.cache_clear()
     yield importlib.import_module("csv_reader")
-    formats._plug_ins.cache_clear()
+    opening._plug_ins.cache_clear()
 
 
 @pytest.fixture
@@ -116,7 +116,7 @@ def test_named_pipe_is_refused_because_it_may_block_for_ever(run, desk, command)
 
 def test_no_format_takes_a_document_of_vani_for_its_trace(csv_reader, desk, monkeypatch):
     monkeypatch.setattr(csv_reader, "CSV", Format("greedy", Path.is_file, csv_reader.CsvReader))
-    formats._plug_ins.cache_clear()
+    opening._plug_ins.cache_clear()
     shutil.copy(PROFILE, "p.txt")
     Path("p.json").write_text('{\n "generator": {},\n "schema": "vani.profile/4"}')
     Path("else").write_text("x")

@@ -189,7 +189,7 @@ def test_tasks_and_partial_results_are_small(tmp_path, dask, a_part_per_rank):
 
     sizes, shared = {}, {}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("vani.engine.open.Cluster", Observed)
+        patch.setattr("vani.engine.cluster.Cluster", Observed)
         vani.profile(MANY_RANKS, store=tmp_path, scheduler=dask.scheduler_address)
     (store,) = tmp_path.iterdir()
     assert set(sizes) == {"decode", "survey", "measure", "overlap"}

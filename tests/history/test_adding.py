@@ -184,7 +184,7 @@ def command(*words: str | Path) -> list[str]:
 def test_a_process_that_only_reads_logs_loads_no_database_and_no_other_reader():
     code = (
         "import sys; import vani.centre.history.reading; "
-        "print(sorted({'sqlalchemy', 'vani.centre.history.runs.tables', 'vani.readers.formats'} & set(sys.modules)))"
+        "print(sorted({'sqlalchemy', 'vani.centre.history.runs.tables', 'vani.readers.open'} & set(sys.modules)))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

@@ -13,7 +13,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from vani.kernels import build, library
+from vani import kernels
+from vani.kernels import build
 
 ROOT = Path(__file__).resolve().parents[2]
 needs_compiler = pytest.mark.skipif(build.compiler() is None, reason="no C compiler is here")
@@ -28,10 +29,10 @@ def fresh(monkeypatch, tmp_path):
     monkeypatch.setattr(build, "LOAD_FROM", tmp_path)
     monkeypatch.delenv("VANI_KERNELS", raising=False)
     build.load.cache_clear()
-    library._functions.cache_clear()
+    kernels._functions.cache_clear()
     yield
     build.load.cache_clear()
-    library._functions.cache_clear()
+    kernels._functions.cache_clear()
 
 
 @pytest.mark.slow
@@ -47,7 +48,7 @@ def test_compiled_kernels_are_loaded_and_replace_older_files(tmp_path, fresh):
     compiled = build.compile_kernels(tmp_path)
     assert [compiled] == list(tmp_path.iterdir())
     assert compiled == build.compiled_file(tmp_path)
-    assert library.available()
+    assert kernels.available()
     assert build.state() == "compiled"
 
 
@@ -62,8 +63,8 @@ def test_changed_sources_need_another_file(tmp_path, monkeypatch):
 
 
 def test_without_a_file_numpy_does_the_work(fresh):
-    assert not library.available()
-    assert library.call("times") is None
+    assert not kernels.available()
+    assert kernels.call("times") is None
     assert build.state() == MISSING
 
 
@@ -79,7 +80,7 @@ def test_damaged_kernel_file_falls_back_to_numpy(damage, tmp_path, fresh):
     else:
         # A truncated file still has its headers, so that the system's loader would map it.
         compiled.write_bytes({"truncated": content[:4096], "empty": b"", "foreign": b"of another machine"}[damage])
-    assert not library.available()
+    assert not kernels.available()
     assert build.state() == f"none ({compiled.name} is damaged; install Vani again), numpy does their work"
 
 
@@ -110,7 +111,7 @@ main()
 
 def test_kernels_can_be_switched_off(monkeypatch, fresh):
     monkeypatch.setenv("VANI_KERNELS", "0")
-    assert not library.available()
+    assert not kernels.available()
     assert build.state() == "off (VANI_KERNELS=0)"
 
 

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from switched import needs_kernels, numpy_alone
 
 from vani.calls import Flag, Kind, Layer
-from vani.kernels import build
-from vani.kernels.library import call, dtype_of
+from vani.kernels import build, call, dtype_of
 from vani.readers import positions
 from vani.readers.functions import PositionRule
 from vani.readers.nesting import LIBRARIES

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from switched import needs_kernels
 
-from vani.kernels.library import call, dtype_of
+from vani.kernels import call, dtype_of
 
 pytestmark = needs_kernels
 MAX = (1 << 63) - 1

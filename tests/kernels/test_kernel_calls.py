@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from switched import needs_kernels, numpy_alone
 
-from vani.kernels import library
+from vani import kernels
+from vani.kernels import call, columns, dtype_of, times_used
 from vani.kernels.build import FOLDER
-from vani.kernels.library import call, columns, dtype_of, times_used
 
 DELTAS = np.array([1, 3, 2, 2, 4, 9], np.uint32)
 CODES = np.zeros(3, np.int32)
@@ -109,8 +109,8 @@ def test_types_of_structs_match_the_source():
 
 def test_every_kernel_in_the_sources_is_known():
     declared = [name for path in FOLDER.glob("*.c") for name in re.findall(r"KERNEL vani_(\w+)", path.read_text())]
-    assert sorted(declared) == sorted(library._parameters())
-    for kernel, parameters in library._parameters().items():
+    assert sorted(declared) == sorted(kernels._parameters())
+    for kernel, parameters in kernels._parameters().items():
         numbers = {p.name for p in parameters if not p.role}
         for p in parameters:
             names = {name for _, factors in p.length for name in factors}
@@ -120,10 +120,10 @@ def test_every_kernel_in_the_sources_is_known():
 @pytest.mark.parametrize(
     ("kernel", "kind"),
     [
-        ("activity", library.ActivityBit),
-        ("reach", library.ReachKind),
-        ("pattern", library.PatternBit),
-        ("pattern", library.OperationBit),
+        ("activity", kernels.ActivityBit),
+        ("reach", kernels.ReachKind),
+        ("pattern", kernels.PatternBit),
+        ("pattern", kernels.OperationBit),
     ],
 )
 def test_codes_are_those_of_the_source(kernel, kind):

@@ -25,8 +25,8 @@ from vani.analyzers.measures.survey import Last, OverlapFinder, Survey
 from vani.analyzers.passes.all_measures import all_measures
 from vani.analyzers.workload import MOMENTS, Context, Ends, SurveyFindings, Workload
 from vani.calls import FileClass, Flag, Layer
-from vani.kernels.library import ActivityBit, ReachKind, columns, dtype_of
-from vani.kernels.library import call as run
+from vani.kernels import ActivityBit, ReachKind, columns, dtype_of
+from vani.kernels import call as run
 from vani.readers.trace_reader import Piece
 
 pytestmark = needs_kernels

@@ -14,7 +14,7 @@ from switched import needs_kernels, numpy_alone
 import vani
 from tests.traces.random_runs import random_run
 from vani.errors import VaniError
-from vani.kernels.library import times_used
+from vani.kernels import times_used
 from vani.readers.recorder import batches
 from vani.store import write as cuts
 

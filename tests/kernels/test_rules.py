@@ -10,7 +10,7 @@ from switched import needs_kernels, numpy_alone
 
 from tests.traces.recorder_writer import compress_sequence, encode_rules
 from vani.errors import TraceError
-from vani.kernels.library import times_used
+from vani.kernels import times_used
 from vani.readers.recorder.grammar import decode_grammar, decoded
 
 pytestmark = needs_kernels

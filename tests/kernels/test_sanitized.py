@@ -61,12 +61,12 @@ def test_sanitizer_reports_reads_beyond_an_array(environment):
     """Otherwise the silence of the tests below would mean nothing."""
     code = """
 import numpy as np, sanitized_kernels
-from vani.kernels import library
+from vani import kernels
 class Small(np.ndarray):
     size = 100
-library._array = lambda value, parameter: value
+kernels._array = lambda value, parameter: value
 deltas = np.zeros(8, np.uint32).view(Small)
-library.call("times", deltas=deltas, n=50, threshold=1 << 31, ns_per_tick=1, most=1 << 40, state=np.zeros(3, np.int64))
+kernels.call("times", deltas=deltas, n=50, threshold=1 << 31, ns_per_tick=1, most=1 << 40, state=np.zeros(3, np.int64))
 """
     done = run(environment, "-c", code)
     assert done.returncode != 0

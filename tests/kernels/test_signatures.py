@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from vani.analyzers.int_table import NO_VALUE
 from vani.columns import raw
-from vani.kernels.library import available
+from vani.kernels import available
 from vani.kernels.signatures import COLUMNS, Column, signatures
 
 pytestmark = pytest.mark.skipif(not available(), reason="no kernels are here")

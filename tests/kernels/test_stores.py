@@ -10,7 +10,7 @@ from switched import needs_kernels, numpy_alone
 import vani
 from tests.readers.tiny_traces import TINY, write_tiny
 from tests.traces.trace_generator import Workload, generate_trace
-from vani.kernels.library import times_used
+from vani.kernels import times_used
 
 pytestmark = needs_kernels
 DATA = Path(__file__).resolve().parents[1] / "data"

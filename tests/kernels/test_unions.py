@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from vani.analyzers.int_table import IntTable
 from vani.analyzers.intervals import KEYS, CallsOfUnions, RunningUnion, RunningUnions, merge, total_length
-from vani.kernels.library import available
+from vani.kernels import available
 
 pytestmark = pytest.mark.skipif(not available(), reason="no kernels are here")
 EXAMPLES = settings(max_examples=60, deadline=None)

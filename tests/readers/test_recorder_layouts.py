@@ -17,7 +17,7 @@ from tests.traces.recorder_oracle import decode_trace
 from tests.traces.recorder_writer import Call, write_trace
 from vani.calls import DIRECT, SYNCHRONOUS, FileClass, Flag, Kind, Layer
 from vani.errors import TraceError, UnknownFormatError
-from vani.readers.recorder.probe import is_recorder, probe
+from vani.readers.recorder import is_recorder, probe
 from vani.readers.recorder.reader import RecorderReader
 from vani.readers.trace_reader import Piece
 

@@ -15,8 +15,14 @@ from vani.calls import Layer
 from vani.errors import TraceError
 from vani.readers.interpret import interpret
 from vani.readers.paths import PathTable
-from vani.readers.recorder.call_table import Buffer, call_table_parts
-from vani.readers.recorder.packed import InternedHandles, InternedPaths, PackedColumn, SignaturePacker
+from vani.readers.recorder.call_table import (
+    Buffer,
+    InternedHandles,
+    InternedPaths,
+    PackedColumn,
+    SignaturePacker,
+    call_table_parts,
+)
 from vani.readers.recorder.source import FramedTable, Inflater
 from vani.readers.signatures import NO_VALUE, HandleTable, Signatures
 

@@ -18,8 +18,7 @@ import vani
 from vani.errors import InputError, StoreError
 from vani.readers.recorder.reader import RecorderReader
 from vani.store import cache, partial_results, read, write
-from vani.store.cache import cache_directory, find_store, own_place, places_of
-from vani.store.locks import InUse
+from vani.store.cache import InUse, cache_directory, find_store, own_place, places_of
 from vani.store.read import open_store
 from vani.store.stores import MemoryBudget, Stores
 

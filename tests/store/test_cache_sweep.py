@@ -14,9 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from vani.store import cache, locks
-from vani.store.cache import sweep
-from vani.store.locks import InUse, LockState, being_used, being_written, removable
+from vani.store import cache
+from vani.store.cache import InUse, LockState, being_used, being_written, removable, sweep
 
 DAY = 24 * 3600.0
 
@@ -81,7 +80,7 @@ def test_store_being_removed_is_not_used(tmp_path):
 
 
 def test_very_many_stores_are_kept_only_by_time_of_use(tmp_path, monkeypatch):
-    monkeypatch.setattr(locks, "MAX_HELD", 1)
+    monkeypatch.setattr(cache, "MAX_HELD", 1)
     first, last = (made(tmp_path, name, used_s=9 * DAY) for name in "ab")
     with ExitStack() as until:
         in_use = InUse(until)
@@ -113,7 +112,7 @@ def test_store_is_kept_for_a_day_after_use_without_locks(tmp_path, small, lockle
 WRITER = """
 import sys, time
 from pathlib import Path
-from vani.store.locks import being_written
+from vani.store.cache import being_written
 with being_written(Path(sys.argv[1])):
     print("writing", flush=True)
     time.sleep(600)

@@ -20,10 +20,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from vani.errors import InputError, TraceError, nearest, one_line
 from vani.gate.attribute import key_text
-from vani.readers.formats import format_of
+from vani.readers.open import format_of
 from vani.render.report.unknowns import unknowns
 from vani.schema.settings import PathLike
-from vani.schema.syntax.detection import first_bytes
+from vani.schema.syntax import first_bytes
 from vani.schema.syntax.yaml_text import rounded
 from vani.units import format_bytes
 

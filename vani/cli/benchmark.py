@@ -13,7 +13,7 @@ from vani.schema.advice import Advice, ProfileRef, SystemRef
 from vani.schema.benchmark import Agreement, Benchmark
 from vani.schema.document import dumps
 from vani.schema.settings import PathLike
-from vani.schema.syntax.detection import is_document
+from vani.schema.syntax import is_document
 from vani.systems import system_of
 from vani.units import format_bytes, format_rate, format_share
 
@@ -34,7 +34,7 @@ def is_result_alone(path: Path) -> bool:
         return not is_document(path) and is_result(path)
     if not path.is_dir() or not is_result(path):
         return False
-    from vani.readers.formats import format_of  # noqa: PLC0415 - loads Arrow
+    from vani.readers.open import format_of  # noqa: PLC0415 - loads Arrow
 
     return format_of(path, named=True) is None and not any(
         format_of(entry, named=False) for entry in sorted(path.iterdir())[:_MAX_ENTRIES]

@@ -15,7 +15,7 @@ from vani.analyzers.characterise import characterise as measured
 from vani.analyzers.entities.view import View
 from vani.cli.sources import ProfileSettings, Resources, app_of, job_of
 from vani.errors import InputError, TraceError
-from vani.readers.identity import changed_error
+from vani.readers.files import changed_error
 from vani.readers.open import open_workload, refuse_unrelated
 from vani.readers.trace_reader import KeepsCounts, TraceReader
 from vani.schema.profile import Profile

@@ -21,7 +21,7 @@ from vani.cli.output_guard import check_outputs
 from vani.cli.sources import Where
 from vani.engine.open import open_executor
 from vani.errors import InputError, TraceError, VaniError
-from vani.readers.identity import explained, unchanged
+from vani.readers.files import explained, unchanged
 from vani.readers.open import open_workload
 from vani.readers.trace_reader import KeepsCounts, Piece, TraceReader
 from vani.render.events import Lanes, Names, Process, TraceEvents

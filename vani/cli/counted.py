@@ -16,7 +16,7 @@ from vani.analyzers.quick.profile import quick_profile as profile_of_occurrences
 from vani.calls import Occurrences
 from vani.cli.sources import ProfileSettings, app_of, job_of
 from vani.errors import InputError
-from vani.readers.identity import unchanged
+from vani.readers.files import unchanged
 from vani.readers.open import open_workload, refuse_unrelated
 from vani.readers.trace_reader import CountsCalls, KeepsCounts, KeepsTables, TraceReader
 from vani.schema.profile import Profile

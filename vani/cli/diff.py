@@ -28,7 +28,7 @@ from vani.schema.check import Source
 from vani.schema.damage import damage
 from vani.schema.run_table import COLUMNS, RunRow, RunTable, Unread
 from vani.schema.settings import Option
-from vani.schema.syntax.detection import first_bytes
+from vani.schema.syntax import first_bytes
 
 if TYPE_CHECKING:
     from vani.engine.executor import Progress

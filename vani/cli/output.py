@@ -14,7 +14,7 @@ import click
 
 from vani.atomic import write_bytes, write_together
 from vani.errors import InputError, one_line
-from vani.schema.syntax.detection import is_document
+from vani.schema.syntax import is_document
 from vani.units import format_bytes
 
 if TYPE_CHECKING:

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Self
 from pydantic import AfterValidator, BeforeValidator, Field
 
 import vani
-from vani.engine.scheduler import Scheduler, scheduler_of
+from vani.engine.executor import Scheduler, scheduler_of
 from vani.errors import InputError, UnknownFormatError, one_line
 from vani.schema.settings import Option, PathLike, Settings
-from vani.schema.syntax.detection import is_document, may_be_document
+from vani.schema.syntax import is_document, may_be_document
 from vani.site import setting
 
 if TYPE_CHECKING:
@@ -222,8 +222,7 @@ def is_trace(source: PathLike) -> bool:
         return True
     if not path.is_file() or is_document(path):
         return False
-    from vani.readers.formats import format_of  # noqa: PLC0415 - loads Arrow
-    from vani.readers.open import open_trace  # noqa: PLC0415
+    from vani.readers.open import format_of, open_trace  # noqa: PLC0415 - loads Arrow
 
     if format_of(path, named=True) is not None:
         return True

@@ -20,8 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from vani.engine.executor import Graph, Key, Packing, Progress, unpacked
-from vani.engine.scheduler import Scheduler
+from vani.engine.executor import Graph, Key, Packing, Progress, Scheduler, unpacked
 from vani.errors import InputError
 
 CONNECT_S = 10.0

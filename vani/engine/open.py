@@ -14,9 +14,16 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from vani.engine.cluster import Cluster
-from vani.engine.executor import Executor, Graph, Key, Packing, Progress
-from vani.engine.scheduler import Scheduler, SchedulerLike, scheduler_of
+from vani.engine.executor import (
+    Executor,
+    Graph,
+    Key,
+    Packing,
+    Progress,
+    Scheduler,
+    SchedulerLike,
+    scheduler_of,
+)
 from vani.errors import InputError
 
 _MAX_DEATHS = 4
@@ -46,6 +53,8 @@ def open_executor(scheduler: SchedulerLike = None, *, progress: Progress | None 
     """
     place = scheduler_of(scheduler)
     if not place.is_local:
+        from vani.engine.cluster import Cluster  # noqa: PLC0415 - few runs need it
+
         return Cluster(place, progress)
     return Processes(place, progress) if place.name == "processes" else Executor(place, progress)
 

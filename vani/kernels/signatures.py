@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vani.kernels.library import available, call, columns
+from vani.kernels import available, call, columns
 
 COLUMNS = {
     **dict.fromkeys(("rank", "file"), np.int32),

@@ -20,8 +20,8 @@ from vani.columns import to_arrow, to_numpy
 from vani.distinct import distinct
 from vani.errors import TraceError
 from vani.readers.delivery import Delivery, Rows
+from vani.readers.files import Identified
 from vani.readers.functions import function_table
-from vani.readers.identity import Identified
 from vani.readers.paths import file_table
 from vani.readers.signatures import Signatures
 from vani.readers.trace_reader import BATCH_ROWS, Limit, Piece

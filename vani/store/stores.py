@@ -17,8 +17,7 @@ from vani.errors import InputError, NoRoomError, StoreError, TraceError
 from vani.readers.open import by_app, open_trace, traces_at
 from vani.readers.trace_reader import DecodesAgain, KeepsTables, TraceReader
 from vani.store import cache, write
-from vani.store.cache import store_of, stores_in
-from vani.store.locks import InUse
+from vani.store.cache import InUse, store_of, stores_in
 from vani.store.read import Store, open_store
 from vani.units import counted
 

@@ -24,9 +24,9 @@ from vani.calls import CALL_SITE, CALL_SITES, CALLS, MAX_SUM, RENAMES
 from vani.columns import small_table
 from vani.engine.executor import Executor
 from vani.errors import InputError, TraceError
-from vani.readers.identity import changed_error, explained, unchanged
+from vani.readers.files import changed_error, explained, unchanged
 from vani.readers.trace_reader import DecodesAgain, Piece, TellsCallSites, TraceReader
-from vani.store.locks import being_written
+from vani.store.cache import being_written
 from vani.store.read import (
     FILE_TABLE,
     FUNCTION_TABLE,

@@ -12,7 +12,7 @@ from typing import Literal
 from vani.errors import InputError
 from vani.readers.darshan import SUFFIXES, is_parser_text
 from vani.readers.strace import MARK, is_named_strace
-from vani.schema.syntax.detection import first_bytes, is_document
+from vani.schema.syntax import first_bytes, is_document
 
 Kind = Literal["darshan", "profile", "trace", "tuned", "unreadable"]
 _DOCUMENTS = (".yaml", ".yml", ".json")

@@ -17,8 +17,8 @@ from vani.errors import TraceError
 from vani.readers.darshan.counters import counts_of
 from vani.readers.darshan.log import Log, open_log
 from vani.readers.darshan.records import Records, read_records
+from vani.readers.files import Identified
 from vani.readers.functions import function_table
-from vani.readers.identity import Identified
 from vani.readers.trace_reader import Limit, Piece
 
 _LIMITS = (

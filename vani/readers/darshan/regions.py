@@ -23,7 +23,7 @@ from typing import Any
 from vani.errors import TraceError, UnknownFormatError, one_line
 from vani.readers.darshan import MAGIC
 from vani.readers.darshan.record_layouts import damaged_log, module_numbers
-from vani.readers.listing import readable
+from vani.readers.files import readable
 
 _MAX_STREAMED = 1 << 31
 """Limit for a region that is read in pieces: 2 GiB, or `_MAX_RATIO` times its compressed length."""

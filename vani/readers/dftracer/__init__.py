@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from vani.readers.listing import files_of
+from vani.readers.files import files_of
 
 _SUFFIXES = (".pfw", ".pfw.gz")
 """Suffixes of trace files. Indexes (`.zindex`, `.idx`) are next to them, but contain no events."""

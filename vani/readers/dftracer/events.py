@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.json
 from isal import isal_zlib
 
-from vani.readers.listing import readable
+from vani.readers.files import readable
 
 _BLOCK = 1 << 22
 """Bytes of lines parsed at a time, about 20,000 events."""

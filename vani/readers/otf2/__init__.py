@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from vani.errors import TraceError
-from vani.readers.listing import entries_of, in_natural_order
+from vani.readers.files import entries_of, in_natural_order
 
 _ANCHOR = ".otf2"
 _PARTS = (_ANCHOR, ".def", ".evt")

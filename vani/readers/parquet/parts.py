@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from vani.errors import TraceError, UnknownFormatError
-from vani.readers.listing import in_natural_order
+from vani.readers.files import in_natural_order
 from vani.readers.trace_reader import BATCH_ROWS
 from vani.units import counted
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from vani.calls import CALL_SITE, CALLS
 from vani.columns import to_arrow, with_validity
 from vani.distinct import distinct
-from vani.kernels.library import available, call, dtype_of, note
+from vani.kernels import available, call, dtype_of, note
 from vani.readers.delivery import Delivery, Rows, note_calls, note_renames
 from vani.readers.nesting import LIBRARIES, Opened, unsurrounded
 from vani.readers.positions import FileStates

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from vani.distinct import distinct
 from vani.errors import TraceError
-from vani.kernels.library import call
+from vani.kernels import call
 from vani.readers.delivery import note_calls
 from vani.readers.recorder.batch_builder import BatchBuilder, Chunk
 from vani.readers.recorder.call_sites import Origins

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from vani.distinct import distinct
 from vani.errors import TraceError
-from vani.kernels.library import available, call, dtype_of, note
+from vani.kernels import available, call, dtype_of, note
 from vani.units import counted, format_number
 
 _ARENA = 1 << 22

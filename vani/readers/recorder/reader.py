@@ -16,17 +16,17 @@ from numpy.typing import NDArray
 
 from vani.calls import Occurrences
 from vani.errors import TraceError, UnknownFormatError
-from vani.kernels.library import available
+from vani.kernels import available
+from vani.readers.files import Identified, Identity
 from vani.readers.functions import function_table
-from vani.readers.identity import Identified, Identity
 from vani.readers.paths import file_table
 from vani.readers.programs import AppName, app_of_folder
+from vani.readers.recorder import Shape, probe
 from vani.readers.recorder.batches import CallReader, TimeFiles
 from vani.readers.recorder.call_sites import Origins, call_site_batches, is_interpreter, read_origins
 from vani.readers.recorder.grammar import Grammar
 from vani.readers.recorder.metadata import LAYOUTS, Metadata, decode_metadata
 from vani.readers.recorder.occurrences import occurrences
-from vani.readers.recorder.probe import Shape, probe
 from vani.readers.recorder.source import Source, open_source, part_files
 from vani.readers.recorder.tables import TableReader, Tables
 from vani.readers.signatures import Signatures

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from vani.distinct import distinct
 from vani.errors import TraceError, UnknownFormatError
-from vani.readers.listing import entries_of, readable
+from vani.readers.files import entries_of, readable
 from vani.units import counted
 
 # isal's stub does not declare its error as an exception.

@@ -14,10 +14,9 @@ from numpy.typing import NDArray
 from vani.distinct import distinct
 from vani.errors import TraceError
 from vani.readers.paths import PathTable, Probes
-from vani.readers.recorder.call_table import CallTableFiles, TableCounts
+from vani.readers.recorder.call_table import CallTableFiles, SignaturePacker, TableCounts
 from vani.readers.recorder.grammar import Grammar, decode_grammar
 from vani.readers.recorder.metadata import Metadata
-from vani.readers.recorder.packed import SignaturePacker
 from vani.readers.recorder.source import Extent, Source
 from vani.readers.recorder.unique_grammars import GrammarFiles, GrammarFrames, UniqueGrammars
 from vani.readers.signatures import HandleTable, Signatures

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vani.errors import TraceError
-from vani.readers.listing import readable
+from vani.readers.files import readable
 from vani.readers.recorder.grammar import (
     Grammar,
     Rules,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from vani.readers.listing import files_of
+from vani.readers.files import files_of
 
 MARK = "vani-trace.json"
 """File that `vani trace` writes next to one run's logs."""

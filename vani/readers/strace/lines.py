@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from vani.columns import scalar, to_arrow, to_numpy
 from vani.errors import TraceError
-from vani.readers.listing import readable
+from vani.readers.files import readable
 from vani.readers.paths import PathTable
 from vani.readers.signatures import NO_VALUE
 

@@ -30,8 +30,8 @@ from vani.schema.profile import (
     Profile,
     RankBalance,
     TraceEntity,
+    extension_rows,
 )
-from vani.schema.profile.profile import extension_rows
 from vani.units import format_count, format_number, format_seconds, format_share
 
 _SHAPES = {

@@ -45,8 +45,7 @@ from vani.units import counted, format_seconds
 
 if TYPE_CHECKING:
     from vani.centre.plan.schema.scenario import Failure
-    from vani.engine.executor import Progress
-    from vani.engine.scheduler import SchedulerLike
+    from vani.engine.executor import Progress, SchedulerLike
     from vani.schema.system import System
 
 # A scenario's variants, each simulated once for each seed.

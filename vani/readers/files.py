@@ -1,4 +1,4 @@
-"""Identity of a trace's state: whether a store still matches it, and whether it changed while it was read.
+"""Files of traces: in natural order, and their identity, by which a store still matches them or not.
 
 Contents are not hashed, which would cost as much as decoding a large trace. A file's size, inode number, mtime and
 ctime represent them. Only the system sets ctime, so tools that preserve mtime (`rsync -a`, `cp -p`, `touch -r`)
@@ -8,6 +8,7 @@ cannot hide that they wrote. A copy of a trace is therefore a different trace, a
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -15,6 +16,59 @@ from pathlib import Path
 
 from vani.errors import TraceError
 from vani.readers.trace_reader import TraceReader
+
+
+@contextmanager
+def readable(where: str | Path) -> Iterator[None]:
+    """Turn an error of the system in the block into one line about the file that cannot be read.
+
+    Raises
+    ------
+    TraceError
+        The block failed with an OSError.
+    """
+    try:
+        yield
+    except OSError as error:
+        raise TraceError(f"cannot be read ({error.strerror})", where=where) from error
+
+
+def entries_of(folder: Path) -> list[Path]:
+    """Entries of a folder, in any order.
+
+    Raises
+    ------
+    TraceError
+        The folder cannot be listed.
+    """
+    try:
+        return list(folder.iterdir())
+    except OSError as error:
+        raise TraceError(f"cannot be listed ({error.strerror})", where=folder) from error
+
+
+def natural(name: str) -> list[tuple[int, str]]:
+    """Sort key that puts `part.10` after `part.9`."""
+    return [(int(p), "") if p.isdecimal() else (-1, p) for p in re.split(r"(\d{1,18})", name)]
+
+
+def in_natural_order(files: list[Path]) -> list[Path]:
+    """Files by name: `step9` before `step10`."""
+    return sorted(files, key=lambda file: natural(file.name))
+
+
+def files_of(path: Path, is_part: Callable[[str], bool]) -> list[Path]:
+    """Files of a trace in natural order: those in a folder whose names belong to it, or the file itself.
+
+    Raises
+    ------
+    TraceError
+        The folder cannot be listed.
+    """
+    if not path.is_dir():
+        return [path]
+    return in_natural_order([entry for entry in entries_of(path) if is_part(entry.name) and entry.is_file()])
+
 
 _SAMPLE = 4096
 """Bytes of each file that are hashed, for file systems with unreliable times."""
