@@ -17,7 +17,7 @@ from vani.analyzers.entities.apps import apps, file_counts, phases, share_of_run
 from vani.analyzers.entities.dependencies import app_dependencies, early_reads
 from vani.analyzers.entities.file_groups import folders, locks, lookups, patterns
 from vani.analyzers.entities.files import dataset, files, roles, sizes
-from vani.analyzers.entities.interfaces import interfaces
+from vani.analyzers.entities.interfaces import accesses, interfaces
 from vani.analyzers.entities.io_stats import MEMORY_SPEED, impossible_rates, nulls_of_stats
 from vani.analyzers.entities.machine import cores_used, gpus_used, job, middleware, storage
 from vani.analyzers.entities.unseen import unseen
@@ -112,6 +112,7 @@ def assemble(
         apps=noted(apps(view)),
         phases=of_phases if isinstance(of_phases, list) else noted(phases(of_phases or view)),
         interfaces=noted(interfaces(view)),
+        accesses=noted(accesses(view)),
         middleware=noted(middleware(view, cores)),
         storage=noted(storage(view)),
         dataset=noted(dataset(view, role_of, without_role, size_of)),

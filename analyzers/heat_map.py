@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 
 from vani.analyzers.batch import Batch
 from vani.analyzers.characterise import workload_of
-from vani.analyzers.entities.io_stats import BINS
 from vani.analyzers.int_table import (
     KINDS,
     NO_VALUE,
@@ -33,7 +32,7 @@ from vani.analyzers.int_table import (
     unpack,
 )
 from vani.analyzers.intervals import Intervals, merge
-from vani.analyzers.measures.libraries import LIBRARIES
+from vani.analyzers.measures.accesses import BINS, LIBRARIES
 from vani.analyzers.passes.measure_workload import Task, tasks_of, trace_facts, with_names
 from vani.analyzers.workload import Context, Workload
 from vani.calls import Kind, Layer

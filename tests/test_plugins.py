@@ -14,7 +14,7 @@ from guides import GUIDES, steps
 
 import vani
 from vani.advisors import catalogue
-from vani.analyzers.passes.all_measures import all_measures
+from vani.analyzers.passes.measure_workload import all_measures
 from vani.cli.main import main
 from vani.errors import InputError, TraceError, UnknownFormatError
 from vani.readers import open as opening

@@ -32,9 +32,14 @@ COLUMNS: Final = (
     "read_end", "write_end",
     # start offsets of data operations: at the previous end; further on; the latter at one of a few distances
     "placed", "consecutive", "forward", "strided", "stride", "stride_count",
+    # operations that begin behind the furthest byte so far; operations of both kinds off a multiple of `alignment`
+    "ordered_reads", "ordered_writes", "unaligned", "alignment",
 )  # fmt: skip
 """Columns of `RunCounts.table`. `even_bytes` is 1 if every process moved the same number of bytes; `placed` is the
 number of data operations that the next three describe."""
+
+REQUESTS: Final = ("rank", "file", "layer", "kind", "calls", "bytes", "time_ns", "together")
+"""Columns of `RunCounts.requests`; `together` are collective calls."""
 
 Unsound = tuple[str, Literal["read", "written"]]
 """`bytes` or `sizes` of reads or writes for which a record contradicts itself."""
@@ -159,11 +164,10 @@ class RunCounts:
     functions: Mapping[str, int]
     """Number of calls by counter, most frequent first."""
     span_ns: int
-    through: Mapping[int, Mapping[int, tuple[int, int, int]]]
-    """By layer above the file system and file: all calls, those that move data, and the collective ones among these."""
-    requested: Mapping[int, tuple[int, int]] = field(default_factory=dict)
-    """By layer above the file system: bytes that its calls requested to read and to write; a layer is missing if some
-    were not counted."""
+    through: Mapping[int, Mapping[int, int]]
+    """By layer above the file system and file: number of calls."""
+    requests: Mapping[str, Ints] = field(default_factory=dict)
+    """`REQUESTS`, shape (rows,) each: data calls of layers above the file system."""
     layouts: Mapping[int, FileLayout] | None = None
     """Layouts by file, for files on Lustre; None if the log has no layouts."""
     mounts: Sequence[tuple[str, str]] = ()

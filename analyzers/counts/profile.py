@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from vani.analyzers.assemble import assemble
 from vani.analyzers.characterise import workload_of
 from vani.analyzers.counts.phases import HeatPhases, phases_of_calls, phases_of_heat
-from vani.analyzers.counts.results import exchanges_of, library_use, pattern, sizes, touched
+from vani.analyzers.counts.results import accesses, exchanges_of, library_use, pattern, sizes, touched
 from vani.analyzers.counts.rows import Rows, TracedSegments, flushes_apart
 from vani.analyzers.counts.times import bounds_of, busy_times, moved_by_process, spent_time
 from vani.analyzers.counts.wording import (
@@ -42,7 +42,7 @@ from vani.analyzers.measurements import (
 from vani.analyzers.measures.lengths import FileLengths
 from vani.analyzers.measures.operations import FileUsers, OperationCounts, ProcessCounts
 from vani.analyzers.measures.survey import ENDS_OF_FILES, SurveyedFiles
-from vani.analyzers.passes.all_measures import extension_names
+from vani.analyzers.passes.measure_workload import extension_names
 from vani.analyzers.workload import Context, Workload
 from vani.calls import RENAMES
 from vani.columns import small_table
@@ -276,6 +276,7 @@ def _measurements(
         moved_by_process(rows, segments),
         sizes(rows, counts, segments),
         pattern(rows, segments),
+        accesses(rows, contexts, counts, segments),
         touched(rows, segments),
         _lengths(rows),
         exchanges_of(rows),

@@ -13,16 +13,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vani.analyzers.counts.rows import Rows, TracedSegments
+from vani.analyzers.counts.wording import ACCESSES
 from vani.analyzers.entities.flows import spread
-from vani.analyzers.int_table import LAYERS, IntTable, SumsBuilder, group, grouped, pack, unpack
+from vani.analyzers.int_table import LAYERS, IntTable, SumsBuilder, count_pairs, group, grouped, pack, unpack
 from vani.analyzers.measurements import PossibleExchanges
-from vani.analyzers.measures.access_pattern import PatternCounts, Strides
+from vani.analyzers.measures.access_pattern import LARGE, PatternCounts, Strides
+from vani.analyzers.measures.accesses import AccessTable, add_cells, add_columns, alignment_of, widths_of
 from vani.analyzers.measures.extents import Touched
-from vani.analyzers.measures.libraries import ANY_LIBRARY, ASKED, Libraries, LibraryUse
+from vani.analyzers.measures.libraries import ANY_LIBRARY, Libraries, LibraryUse
 from vani.analyzers.measures.operations import SizeBins, SizeCounts
 from vani.analyzers.streams import NAMES
 from vani.analyzers.workload import Context, SurveyFindings, Workload
-from vani.calls import Kind, Layer
+from vani.calls import FileClass, Kind, Layer
 from vani.counts import RunCounts
 from vani.distinct import distinct
 from vani.schema.profile import AppDependency
@@ -30,6 +32,8 @@ from vani.schema.profile import AppDependency
 Ints = NDArray[np.int64]
 _OUTERMOST_FIRST = (Layer.HDF5, Layer.PNETCDF, Layer.MPIIO)
 _NEVER = np.iinfo(np.int64).max
+_SIDES = (("reads", "bytes_read", "read"), ("writes", "bytes_written", "write"))
+"""Columns of rows by direction: number, bytes, and the direction in other names."""
 
 
 def sizes(rows: Rows, runs: Sequence[RunCounts], segments: TracedSegments) -> SizeCounts:
@@ -121,6 +125,105 @@ def _of_cells(segments: TracedSegments, known: NDArray[np.bool_]) -> TracedSegme
     widths = (len(rows.workload.process_base), max(1, rows.workload.files))
     phase_files = distinct(pack((rows.trace[known], rows.file[known]), widths))
     return segments.where(np.isin(pack((segments.trace, segments.file), widths), phase_files))
+
+
+def accesses(
+    rows: Rows, contexts: Sequence[Context], runs: Sequence[RunCounts], segments: TracedSegments
+) -> AccessTable:
+    """Data calls by layer, file and direction, as far as counts show them."""
+    workload, widths, sums = rows.workload, widths_of(rows.workload), SumsBuilder()
+    certain, used = _bytes_of_bins(rows, runs), [np.empty((6, 0), np.int64)]
+    posix, streams = rows["layer"] == Layer.POSIX, np.where(rows.process < 0, rows.ranks, 1)
+    for kind, (calls, moved, side) in enumerate(_SIDES):
+        own = rows.included & (rows[calls] > 0)
+        key = pack((rows.app, rows.file + 1, kind, rows["layer"]), widths)
+        columns = {"calls": rows[calls], "bytes": rows[moved], "time": rows[f"{side}_ns"]}
+        add_columns(sums, key[own], **{name: column[own] for name, column in columns.items()})
+        movers = np.minimum(rows[calls], rows.movers)
+        users = (rows.trace, rows.file, 0 * key + kind, rows["layer"], rows.process, movers)
+        used.append(np.stack(users)[:, own])
+        # Segments that were kept individually need no proof.
+        at = np.flatnonzero(own & posix & ~segments.whole[:, kind])
+        row, cell = np.nonzero(certain[kind][at])
+        size = certain[kind][at][row, cell]
+        add_cells(sums, key[at][row], "size", cell, size)
+        off, alignment = rows["unaligned"][at], rows["alignment"][at]
+        known = (alignment > 0) & ((off == 0) | (off == (rows["reads"] + rows["writes"])[at]))
+        divides = np.where(off == 0, alignment_of(alignment), 0)
+        add_cells(sums, key[at][known], "aligned", divides[known], rows[moved][at][known])
+        binned = np.concatenate([getattr(run.sizes, side) for run in runs])
+        smaller = binned[:, : int(np.searchsorted(runs[0].sizes.ends, LARGE)) + 1].sum(axis=1)
+        in_order = (rows[f"ordered_{calls}"] + streams >= rows[calls]) | (posix & (smaller == 0))
+        at = np.flatnonzero(own & ~(posix & segments.whole[:, kind]))
+        add_columns(sums, key[at], **{
+            name: np.where(sure, rows[moved], 0)[at] for name, sure in (("ordered", in_order), ("unordered", ~in_order))
+        })
+    whole = segments.of_whole
+    key = pack((whole.app, whole.file + 1, whole.kind, Layer.POSIX), widths)
+    names, ends = next(((run.sizes.bins, run.sizes.ends) for run in runs), ((), np.empty(0, np.int64)))
+    cell = np.searchsorted(ends, whole.size, side="left")
+    add_cells(sums, key, "size", cell, whole.size)
+    add_cells(sums, key, "time", cell, whole.end - whole.start)
+    add_cells(sums, key, "aligned", alignment_of(whole.offset), whole.size)
+    add_columns(sums, key, ordered=np.where(whole.is_ordered, whole.size, 0))
+    ranks = np.diff([*workload.process_base, workload.processes])
+    for trace, (context, run) in enumerate(zip(contexts, runs, strict=True)):
+        file = np.append(context.file_codes, -1)[run.requests["file"]]
+        own = np.append(workload.file_class == FileClass.DATASET, True)[file]
+        of = {name: column[own] for name, column in run.requests.items()}
+        file, calls, size, together = file[own], of["calls"], of["bytes"], of["together"]
+        columns = {
+            "calls": calls,
+            "bytes": np.maximum(size, 0),
+            "unsized": np.where(size < 0, calls, 0),
+            "time": of["time_ns"],
+            "collective": np.where(together == calls, np.maximum(size, 0), 0),
+            "together": together,
+            "mixed": ((together > 0) & (together < calls)).astype(np.int64),
+        }
+        add_columns(sums, pack((context.app, file + 1, of["kind"], of["layer"]), widths), **columns)
+        process = np.where(of["rank"] < 0, -1, of["rank"] + workload.process_base[trace])
+        most = np.minimum(calls, ranks[trace])
+        used.append(np.stack([0 * file + trace, file, of["kind"], of["layer"], process, most]))
+    alignments = rows["alignment"][rows.included & posix]
+    _add_callers(sums, np.concatenate(used, axis=1), widths, workload)
+    least = int(alignments[alignments > 0].min(initial=_NEVER))
+    return AccessTable(widths, sums.result()["accesses"], names, least, ACCESSES)
+
+
+def _add_callers(sums: SumsBuilder, used: Ints, widths: tuple[int, int, int, int], workload: Workload) -> None:
+    """Add processes by file, and of all files.
+
+    `used`: trace, file, direction, layer, process (-1: all of its trace), and the most processes that the row can mean.
+    """
+    of_trace = (len(workload.process_base), *widths[1:])
+    for name, rows in (("callers", used[:, used[1] >= 0]), ("all_callers", used)):
+        trace, file, kind, layer, process, most = rows
+        key = pack((trace, file + 1 if name == "callers" else 0, kind, layer), of_trace)
+        alone = process >= 0
+        pairs = count_pairs(key[alone], process[alone])
+        single = group(pairs.first, {"processes": np.ones(len(pairs.first), np.int64)})
+        together = group(key[~alone], {"processes": most[~alone]}, {"processes": "max"})
+        # A file may have a record of all ranks in one layer and of single ranks in another.
+        both = IntTable.merged([single, together], {"processes": "max"})
+        row = pack((0 * both.keys, *unpack(both.keys, of_trace)[1:]), widths)
+        add_columns(sums, row, **{name: both["processes"]})
+
+
+def _bytes_of_bins(rows: Rows, runs: Sequence[RunCounts]) -> Ints:
+    """Bytes of reads and of writes, by row and bin, shape (2, rows, bins); all 0 where they are not certain."""
+    row, kind, size, count = _certain_sizes(runs)
+    binned = np.stack([np.concatenate([getattr(run.sizes, n) for run in runs]) for n in ("read", "write")])
+    cell = np.searchsorted(runs[0].sizes.ends, size, side="left")
+    operations, moved = np.zeros((2, *binned.shape), np.int64)
+    np.add.at(operations, (kind, row, cell), count)
+    np.add.at(moved, (kind, row, cell), count * size)
+    unknown = binned > operations
+    # Where one bin alone has unknown sizes, it has the rest of the bytes.
+    rest = np.stack([rows["bytes_read"], rows["bytes_written"]]) - np.where(unknown, 0, moved).sum(axis=2)
+    moved = np.where(unknown, rest[..., None], moved)
+    sure = (unknown.sum(axis=2) <= 1) & (rest >= 0)
+    return np.where(sure[..., None], moved, 0)
 
 
 def touched(rows: Rows, segments: TracedSegments) -> Touched:
@@ -223,14 +326,8 @@ def library_use(rows: Rows, contexts: Sequence[Context], runs: Sequence[RunCount
     known: dict[tuple[int, int], set[int]] = {}
     for context, run in zip(contexts, runs, strict=True):
         for library, files in run.through.items():
-            calls, data, collective = np.array(list(files.values()), np.int64).reshape(-1, 3).sum(axis=0).tolist()
-            # One call of unknown size represents all calls that were not counted.
-            unsized = int(library not in run.requested and data > 0)
-            requested = (*run.requested.get(library, (0, 0)), unsized, unsized, 0, 0)
             key = pack((np.array([context.app]), library), widths)
-            own = {"calls": calls, "data": data, "collective": collective}
-            for name, columns in (("calls", own), ("requests", dict(zip(ASKED, requested, strict=True)))):
-                sums.add(name, key, {column: np.array([value]) for column, value in columns.items()})
+            sums.add("calls", key, {"calls": np.array([sum(files.values())])})
             codes = {int(context.file_codes[code]) for code in files if code >= 0}
             known.setdefault((context.app, library), set()).update(codes)
     included = np.flatnonzero(rows.included)
@@ -251,7 +348,7 @@ def library_use(rows: Rows, contexts: Sequence[Context], runs: Sequence[RunCount
         sums.add("under", table.keys, table.columns)
         opened = mask & (used > 0)
         sums.count("files", key[opened], file[opened], used[opened])
-    sums.add("calls", pack((app, layer), widths), {"calls": own_calls, "data": data, "collective": nothing})
+    sums.add("calls", pack((app, layer), widths), {"calls": own_calls})
     via, opened = pack((app, outermost), widths), used > 0
     sums.count("outer", via[opened], file[opened], used[opened])
     sums.add("via", via, {"bytes": counts["bytes_read"] + counts["bytes_written"], "calls": own_calls})

@@ -16,8 +16,9 @@ from numpy.typing import NDArray
 
 from vani.analyzers.int_table import KINDS, NO_VALUE, SIDES, IntTable, Pairs, count_pairs, group, pack, unpack
 from vani.analyzers.intervals import Intervals, merge, total_length
+from vani.analyzers.measures.access_pattern import LARGE
 from vani.analyzers.measures.busy_time import ALL, WIDTH, WRITE_OR_SYNC
-from vani.analyzers.streams import NAMES, classify, distances
+from vani.analyzers.streams import NAMES, RANDOM, classify, distances
 from vani.analyzers.workload import Context, Workload
 from vani.calls import FileClass, Kind, Layer
 from vani.counts import ALL_RANKS, COLUMNS, RunCounts
@@ -244,6 +245,21 @@ class TracedSegments:
         key = pack((phase, self.file, self.kind), self.phase_file_widths)
         return merge(key, self.offset, self.offset + self.size)
 
+    @cached_property
+    def _classified(self) -> tuple[NDArray[np.int8], Ints]:
+        """Class of each call, and its distance from the one before."""
+        stream = pack((self.process, self.file, self.kind), (self.rows.workload.processes, *self.phase_file_widths[1:]))
+        no = np.zeros(len(self), np.bool_)
+        first = np.append(True, stream[1:] != stream[:-1])[: len(self)]
+        apart = distances(first, self.offset)
+        return classify(first, apart, self.size, no, no, first, no), apart
+
+    @property
+    def is_ordered(self) -> Bools:
+        """Whether each call is in order; see `vani.analyzers.measures.access_pattern`."""
+        ordered: Bools = (self._classified[0] != RANDOM) | (self.size >= LARGE)
+        return ordered
+
     def classes(self, phase: Ints) -> tuple[IntTable, Pairs]:
         """Calls of each class by phase and file; and the count of each distance between them, by file.
 
@@ -251,13 +267,7 @@ class TracedSegments:
         """
         if not len(self):
             return IntTable(), Pairs()
-        widths = self.phase_file_widths[:2]
-        widths_of_streams = (self.rows.workload.processes, *self.phase_file_widths[1:])
-        stream = pack((self.process, self.file, self.kind), widths_of_streams)
-        no = np.zeros(len(self), np.bool_)
-        first = np.append(True, stream[1:] != stream[:-1])[: len(self)]
-        apart = distances(first, self.offset)
-        kind = classify(first, apart, self.size, no, no, first, no)
+        widths, (kind, apart) = self.phase_file_widths[:2], self._classified
         columns = {name: (kind == i).astype(np.int64) for i, name in enumerate(NAMES)}
         steps = (kind == NAMES.index("strided")) & (apart != NO_VALUE) & (apart != 0)
         return group(pack((phase, self.file), widths), columns), count_pairs(self.file[steps], apart[steps])

@@ -64,6 +64,15 @@ FLUSHES_APART = {
     "io.time_s.sync": f"{_OF_FLUSHES}; null of standard streams",
     "io.busy_s.sync": f"lower bound, as metadata; {_OF_FLUSHES}; null of standard streams",
 }
+ACCESSES = {
+    "processes": "upper bound where a file has one record of all ranks, as files.readers",
+    "bytes_by_size": "by the source's bins; null where several bins have sizes that the counters do not give",
+    "time_by_size": "null where reads and writes were not kept one by one",
+    "bytes_misaligned": "by the count of calls off a multiple of the file system's block; null where it mixes both",
+    "bytes_sequential": "null where some calls are out of order, since their bytes are not counted apart",
+    "bytes_collective": "null for records of both collective and independent calls, and for the file system's calls",
+}
+"""What the table of accesses lacks."""
 REMARKS = {
     "traces.records": "calls that were counted; the log contains none of them",
     "traces.functions": (

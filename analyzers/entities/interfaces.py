@@ -13,7 +13,9 @@ each counted once, over all apps. If none is in use, there is no middleware to d
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Sequence, Sized
+from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
@@ -21,20 +23,20 @@ from numpy.typing import NDArray
 
 from vani.analyzers.entities.io_stats import byte_counts
 from vani.analyzers.entities.view import Notes, View, layer_name
-from vani.analyzers.int_table import NO_VALUE
+from vani.analyzers.int_table import LAYERS, IntTable, pack, unpack
 from vani.analyzers.measures.access_pattern import PatternCounts
+from vani.analyzers.measures.accesses import LIBRARIES, POWERS, AccessTable, Requests, alignment_of
 from vani.analyzers.measures.io_time import SpentTime
 from vani.analyzers.measures.libraries import (
     ANY_LIBRARY,
-    LIBRARIES,
     LayerSizes,
     LibraryUse,
     under_any_library,
 )
 from vani.analyzers.streams import NAMES
-from vani.calls import FileClass, Layer
-from vani.schema.profile import Amplification, ByteCounts, DataRepresentation, Granularity, Interface
-from vani.units import counted
+from vani.calls import FileClass, Kind, Layer
+from vani.schema.profile import Access, Amplification, ByteCounts, DataRepresentation, Granularity, Interface
+from vani.units import counted, format_bytes
 
 Ints = NDArray[np.int64]
 Pattern = Literal["consecutive", "sequential", "strided", "random"]
@@ -54,7 +56,7 @@ def interfaces(view: View) -> tuple[list[Interface] | None, Notes]:
         if layer in _NOT_OF_IO:
             continue
         time = view.layer_time(app, layer)
-        share, transfer = _collective(view, use, app, layer)
+        share, transfer = _collective(view, app, layer)
         row = Interface(
             layer=layer_name(layer),  # type: ignore[arg-type]
             app=view.workload.apps[app],
@@ -73,7 +75,7 @@ def interfaces(view: View) -> tuple[list[Interface] | None, Notes]:
         if use.caller_unknown[app] and layer not in (Layer.POSIX, Layer.STDIO):
             row = row.model_copy(update=_CALLER_UNKNOWN)
         entities.append(row)
-    notes |= _why_not_asked(use, entities)
+    notes |= _why_not_asked(view, entities)
     if any(i.layer == "mpiio" and i.hints is None for i in entities):
         notes["interfaces.hints"] = "MPI_Info_set is in no record (MPI tracing is off by default)"
     counts = [trace.hints_passed for trace in view.measured.traces if trace.hints_passed is not None]
@@ -103,18 +105,19 @@ def _bytes(use: LibraryUse, app: int, layer: int) -> ByteCounts:
 
 def _requested(view: View, use: LibraryUse, app: int, layer: int) -> dict[str, Any]:
     """Bytes that a library's data calls request, and the ratio of moved bytes to them; null for file-system layers."""
-    if layer not in LIBRARIES or not use.data_calls[app, layer] or _is_stored_otherwise(view, use, app, layer):
+    own = view.requests(app, layer)
+    if layer not in LIBRARIES or not own.both("calls") or _is_stored_otherwise(view, own, app):
         return {"asked": None, "amplification": None}
-    requested = _sides(use.requested.read[app, layer], use.requested.written[app, layer])
+    requested = byte_counts(own.bytes(own.reads), own.bytes(own.writes))
     moved = _bytes(use, app, layer)
-    later = bool(use.requested.read_later[app, layer])
+    later = own.reads["later"] > 0
     read, written = (
         _ratio(*sides)
         # Writes never move less than requested, so a missing part was not recorded.
         for sides in ((moved.read, requested.read, not later), (moved.written, requested.written, False))
     )
     sides = ((read, requested.read), (written, requested.written))
-    if requested.read and _sieves_writes(use, app):
+    if requested.read and _sieves_writes(view, use, app):
         # Sums of bytes cannot separate reads that the program requested from reads that writes made necessary.
         read = None
     complete = all(ratio is not None or wanted == 0 for ratio, wanted in sides)
@@ -130,13 +133,10 @@ _SIEVED = 1.5
 """Data sieving writes back more than this share of the bytes requested of MPI-IO's writes."""
 
 
-def _sieves_writes(use: LibraryUse, app: int) -> bool:
-    written, moved = int(use.requested.written[app, Layer.MPIIO]), _bytes(use, app, Layer.MPIIO).written
-    return written > 0 and moved is not None and moved >= _SIEVED * written
-
-
-def _sides(read: int, written: int) -> ByteCounts:
-    return byte_counts(*(None if side == NO_VALUE else int(side) for side in (read, written)))
+def _sieves_writes(view: View, use: LibraryUse, app: int) -> bool:
+    own, moved = view.requests(app, Layer.MPIIO), _bytes(use, app, Layer.MPIIO).written
+    written = own.bytes(own.writes)
+    return bool(written) and moved is not None and moved >= _SIEVED * (written or 0)
 
 
 def _ratio(moved: int | None, requested: int | None, less: bool) -> float | None:
@@ -146,9 +146,9 @@ def _ratio(moved: int | None, requested: int | None, less: bool) -> float | None
     return moved / requested
 
 
-def _is_stored_otherwise(view: View, use: LibraryUse, app: int, layer: int) -> bool:
+def _is_stored_otherwise(view: View, own: Requests, app: int) -> bool:
     """Whether HDF5 passes down filtered chunks instead of the requested bytes."""
-    return bool(use.requested.from_below[app, layer]) and bool(
+    return own.from_below and bool(
         view.facts_of(app, "H5Pset_chunk", "H5Pset_deflate", "H5Pset_filter", "nc_def_var_chunking")
     )
 
@@ -162,7 +162,7 @@ _SIZE_UNKNOWN = {
 }
 
 
-def _why_not_asked(use: LibraryUse, entities: Sequence[Interface]) -> Notes:
+def _why_not_asked(view: View, entities: Sequence[Interface]) -> Notes:
     rows = [row for row in entities if row.layer in _SIZE_UNKNOWN]
     unknown = dict.fromkeys(row.layer for row in rows if row.asked is None or row.asked.total is None)
     notes: Notes = {}
@@ -170,7 +170,7 @@ def _why_not_asked(use: LibraryUse, entities: Sequence[Interface]) -> Notes:
         notes[_ASKED] = "no library above the file-system calls is in use"
     elif unknown:
         notes[_ASKED] = "; ".join(f"{layer}: {_SIZE_UNKNOWN[layer]}" for layer in unknown)
-    elif use.requested.from_below.any():
+    elif any(view.requests(app, of).from_below for of in LIBRARIES for app, _ in enumerate(view.workload.apps)):
         notes[_ASKED] = "for HDF5, PnetCDF and netCDF: the bytes their data calls request from MPI-IO"
     if _ASKED in notes:
         notes[_AMPLIFICATION] = notes[_ASKED]
@@ -184,6 +184,114 @@ def _files(view: View, use: LibraryUse, app: int, layer: int) -> int:
     used = use.files
     files = used.file[(used.app == app) & (used.layer == layer) & (used.file >= 0)]
     return int((view.workload.file_class[files] == FileClass.DATASET).sum())
+
+
+def accesses(view: View) -> tuple[list[Access] | None, Notes]:
+    """Rows of all files together, then of the listed files; None if the source does not record data calls."""
+    table = view.measured.of(AccessTable)
+    if table is None:
+        return None, view.nulls(AccessTable, "accesses")
+    pattern = view.measured.of(PatternCounts)
+    if pattern is not None and pattern.ordered is not None:
+        table = replace(table, sums=IntTable.merged([table.sums, pattern.ordered]))
+    listed = view.measured.listed
+    place = np.full(view.workload.files + 1, -1, np.int64)
+    place[listed + 1] = np.arange(1, len(listed) + 1)
+    _, file, kind, layer = table.rows
+    widths = (len(place), LAYERS, 2)
+    of_all, of_file = (
+        pack((at, LAYERS - 1 - layer, kind), widths) for at in (0 * file, np.maximum(place[file], 0))
+    )
+    sums = table.grouped(of_all) | table.grouped(np.where(place[file] < 0, -1, of_file))
+    block, of_block = _block(view)
+    notes = {
+        "accesses.bytes": _NO_BYTES,
+        "accesses.bytes_misaligned": f"{of_block}; {_NO_PLACE}",
+        "accesses.bytes_sequential": _NO_PLACE,
+    }
+    if not view.timed:
+        notes |= dict.fromkeys(("accesses.time_s", "accesses.time_by_size"), view.no_times)
+    if not _knows_collective(view, table):
+        notes["accesses.bytes_collective"] = "the library that made each call is not recorded"
+    notes |= {f"accesses.{name}": why for name, why in table.notes.items()}
+    rows = []
+    for key in sorted(sums):
+        at, above, side = (int(column[0]) for column in unpack(np.array([key]), widths))
+        path = None if at == 0 else view.workload.paths[int(listed[at - 1])]
+        rows.append(_access(view, table, path, LAYERS - 1 - above, side, sums[key], block))
+    return rows, notes
+
+
+_NO_BYTES = "null where the trace lacks the size of some call, and no call of MPI-IO below shows it"
+_NO_PLACE = "null for libraries, whose positions are in views and data spaces, and where the trace lacks some offset"
+_WITHOUT_LIBRARIES = ("strace", "wisio")
+"""Tools that record no calls of libraries."""
+_BLOCK = 4096
+
+
+def _access(
+    view: View, table: AccessTable, path: str | None, layer: int, kind: int, of: Counter[str], block: int
+) -> Access:
+    """One row; `of`: its sums by the names of `COLUMNS`."""
+    requests, from_below = Requests(of), False
+    bytes_ = of["bytes"] if of["bytes"] or of["calls"] > of["unsized"] else None
+    collective = of["inside"] if _knows_collective(view, table) else None
+    misaligned = ordered = None
+    if layer in LIBRARIES:
+        bytes_, collective, from_below = requests.bytes(of), requests.collective(of), requests.from_below
+    elif bytes_ is not None:
+        placed = _cells(of, "aligned", POWERS)
+        if sum(placed.values()) == bytes_ and (table.alignment is None or block <= table.alignment):
+            # Of a block that is no power of two, the largest one that divides it.
+            least = int(alignment_of(np.array([block]))[0])
+            misaligned = sum(amount for divides, amount in placed.items() if divides < least)
+        if view.measured.of(PatternCounts) is not None and not of["unordered"]:
+            ordered = of["ordered"]
+    by_size, times = (
+        {table.bins[cell]: amount for cell, amount in _cells(of, name, table.bins).items()}
+        for name in ("below" if from_below else "size", "time")
+    )
+    is_whole = bytes_ is not None and sum(by_size.values()) == bytes_
+    # Counts give the time of all sizes together.
+    is_timed = view.timed and not from_below and abs(sum(times.values()) - of["time"]) <= 0.01 * of["time"]
+    return Access(
+        file=path,
+        direction="write" if kind == Kind.WRITE else "read",
+        layer=layer_name(layer),  # type: ignore[arg-type]
+        calls=of["calls"],
+        bytes=bytes_,
+        time_s=of["time"] / 1e9 if view.timed else None,
+        processes=of["all_callers" if path is None else "callers"] or None,
+        bytes_collective=collective,
+        bytes_by_size=by_size if is_whole else None,
+        time_by_size={n: t / 1e9 for n, t in times.items()} if is_whole and of["time"] and is_timed else None,
+        bytes_misaligned=misaligned,
+        bytes_sequential=ordered,
+    )
+
+
+def _cells(of: Counter[str], name: str, cells: Sized) -> dict[int, int]:
+    """Amounts by cell; `cells`: all cells, or all but the last."""
+    return {cell: of[f"{name}{cell}"] for cell in range(len(cells) + 1) if f"{name}{cell}" in of}
+
+
+def _knows_collective(view: View, table: AccessTable) -> bool:
+    """Whether collective calls around file-system calls are recorded."""
+    if "bytes_collective" in table.notes:
+        return not any(app_sums["together"] for app_sums in table.grouped(0 * table.rows[0]).values())
+    return view.knows_callers and all(trace.tool not in _WITHOUT_LIBRARIES for trace in view.measured.traces)
+
+
+def _block(view: View) -> tuple[int, str]:
+    """Block of the file system with the data in bytes, and its source."""
+    path = next((view.workload.paths[code] for code in view.measured.listed.tolist()), "")
+    for gpfs in view.of_job("gpfs") or ():
+        if gpfs.block_size and path.startswith(gpfs.dir.rstrip("/") + "/"):
+            return gpfs.block_size, f"block of {format_bytes(gpfs.block_size)}, {view.job_name}"
+    system = None if view.system is None or not path else view.system.file_system_for(path)
+    if view.system is not None and system is not None and system.block_size:
+        return system.block_size, f"block of {format_bytes(system.block_size)}, system: {view.system.name}"
+    return _BLOCK, "pages of 4 KiB: the file system's block is not known"
 
 
 def middleware_access(view: View) -> tuple[list[str] | None, Granularity | None, Pattern | None, Notes]:
@@ -246,8 +354,8 @@ def _most_frequent(view: View, chosen: Callable[[Ints, Ints], NDArray[np.bool_]]
     return NAMES[counts.index(max(counts))] if sum(counts) else None  # type: ignore[return-value]
 
 
-def _collective(view: View, use: LibraryUse, app: int, layer: int) -> tuple[float | None, Transfer | None]:
-    data, collective = int(use.data_calls[app, layer]), int(use.collective_calls[app, layer])
+def _collective(view: View, app: int, layer: int) -> tuple[float | None, Transfer | None]:
+    own = view.requests(app, layer)
     if layer == Layer.HDF5:
         # H5Pset_dxpl_mpio(dxpl, mode): 0 independent, 1 collective (H5FD_mpio_xfer_t).
         modes = {args[1] for _, args, _ in view.facts_of(app, "H5Pset_dxpl_mpio") if len(args) > 1}
@@ -256,7 +364,7 @@ def _collective(view: View, use: LibraryUse, app: int, layer: int) -> tuple[floa
             if not view.facts_of(app, "H5Pset_fapl_mpio"):
                 return None, None
             # No call that sets a mode was recorded. Not all traces would have it, but requests to MPI-IO show it.
-            return None, _of_mpiio(use, app, data)
+            return None, _of_mpiio(view, app, own.both("calls"))
         return None, "mixed" if len(transfers) > 1 else next(iter(transfers))
     if layer == Layer.NETCDF:
         # nc_var_par_access(ncid, varid, access): NC_INDEPENDENT is 0, NC_COLLECTIVE 1 (netcdf_par.h).
@@ -264,19 +372,20 @@ def _collective(view: View, use: LibraryUse, app: int, layer: int) -> tuple[floa
         by_mode: dict[str, Transfer] = {"0": "independent", "1": "collective"}
         known = [by_mode[mode] for mode in modes if mode in by_mode]
         return None, known[0] if len(known) == 1 == len(modes) else "mixed" if known else None
-    if layer in (Layer.MPIIO, Layer.PNETCDF) and data:
-        share = collective / data
+    if layer in (Layer.MPIIO, Layer.PNETCDF) and own.both("calls"):
+        share = own.collective_share
         return share, "collective" if share == 1 else "independent" if share == 0 else "mixed"
     return None, None
 
 
-def _of_mpiio(use: LibraryUse, app: int, transfers: int) -> Transfer | None:
+def _of_mpiio(view: View, app: int, transfers: int) -> Transfer | None:
     """The mode of HDF5 transfers if no call sets it: each collective transfer is a collective MPI-IO call.
 
     File metadata moves in independent calls as well, so independent calls prove nothing. None if the
     collective calls may come from PnetCDF.
     """
-    together, others = use.collective_calls[app, Layer.MPIIO], use.data_calls[app, Layer.PNETCDF]
+    together = view.requests(app, Layer.MPIIO).both("together")
+    others = view.requests(app, Layer.PNETCDF).both("calls")
     if not together:
         return "independent"
     if others:

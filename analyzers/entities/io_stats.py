@@ -33,6 +33,7 @@ from vani.analyzers.int_table import (
 from vani.analyzers.intervals import merge, total_length
 from vani.analyzers.measurements import Measurements
 from vani.analyzers.measures.access_pattern import PatternCounts
+from vani.analyzers.measures.accesses import BINS, class_of
 from vani.analyzers.measures.busy_time import ALL, WIDTH, WRITE_OR_SYNC, BusyTimes
 from vani.analyzers.measures.extents import Touched
 from vani.analyzers.measures.io_time import SpentTime
@@ -148,18 +149,12 @@ def byte_counts(read: int | None, written: int | None) -> ByteCounts:
     return ByteCounts(read=read, written=written, total=None if read is None or written is None else read + written)
 
 
-_EDGES = [0] + [1024 * 4**k for k in range(12)]
-_EDGE_NAMES = ("0", "1K", "4K", "16K", "64K", "256K", "1M", "4M", "16M", "64M", "256M", "1G", "4G")
-BINS = (*(f"{a}-{b}" for a, b in pairwise(_EDGE_NAMES)), "4G+")
-"""Size bins by powers of four, including the lower edge but not the upper one; K, M, G are binary."""
-
 _COMMON = 5
 
 
 def histogram(sizes: Ints, counts: Ints, unknown: int = 0) -> dict[str, int]:
     """Number of operations (or files) per bin; the bins add up to all of them."""
-    places = np.searchsorted(_EDGES, sizes, side="right") - 1
-    totals = np.bincount(places, counts.astype(np.float64), len(BINS)).astype(np.int64)
+    totals = np.bincount(class_of(sizes), counts.astype(np.float64), len(BINS)).astype(np.int64)
     histogram_ = {name: int(n) for name, n in zip(BINS, totals, strict=True) if n}
     return {**histogram_, "unknown": unknown} if unknown else histogram_
 

@@ -383,7 +383,8 @@ def _outside_mpiio(view: View) -> Iterator[Unseen]:
     # MPI-IO made all opens, but not most data calls. A non-blocking call moves its data later.
     chosen = (of_mpiio >= opens) & (of_mpiio > 0) & (2 * plain >= moved) & (moved > 0)
     chosen &= survey.at(files, "stream_opens") == 0
-    if _calls_of(view, _LATER) and use.data_calls[:, Layer.MPIIO].any():
+    requests = (view.requests(app, Layer.MPIIO) for app in range(len(view.workload.apps)))
+    if _calls_of(view, _LATER) and any(of.both("calls") for of in requests):
         return
     if chosen.any():
         codes = files[chosen][np.argsort(-plain[chosen], kind="stable")]

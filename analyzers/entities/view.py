@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -30,19 +30,18 @@ from vani.analyzers.entities.flows import Links
 from vani.analyzers.entities.io_stats import empty_stats, stats_by
 from vani.analyzers.int_table import ByGroup, group, unpack
 from vani.analyzers.measurements import Measurements, Phases
+from vani.analyzers.measures.accesses import LIBRARIES, AccessTable, Requests
 from vani.analyzers.measures.busy_time import BusyTimes
 from vani.analyzers.measures.extents import ExchangeCounts, ProcessExtents
 from vani.analyzers.measures.io_time import ClockSkew, SpentTime
-from vani.analyzers.measures.libraries import ANY, LIBRARIES, LibraryCallTimes, LibraryTimes, LibraryUse
+from vani.analyzers.measures.libraries import ANY, LibraryCallTimes, LibraryTimes, LibraryUse
 from vani.analyzers.measures.operations import FileBalance
 from vani.calls import FileClass, Layer
 from vani.columns import Texts, texts, to_arrow
+from vani.schema.job import Job
 from vani.schema.profile import IOStats, LibraryCall, LibraryTime, Repeats
 from vani.schema.profile.iostats import LayerName
-
-if TYPE_CHECKING:
-    from vani.schema.job import Job
-    from vani.schema.system import System
+from vani.schema.system import System
 
 Ints = NDArray[np.int64]
 
@@ -341,6 +340,11 @@ class View:
         """I/O time of each process in ns, shape (processes,); None if no times are known."""
         spent = self.measured.of(SpentTime)
         return None if spent is None else spent.processes
+
+    def requests(self, app: int, layer: int) -> Requests:
+        """What an app's data calls of a library requested."""
+        table = self.measured.of(AccessTable)
+        return Requests() if table is None else table.requests(app, layer)
 
     def layer_time(self, app: int, layer: int) -> int | None:
         """Time in ns of an app's processes in a layer's calls; for posix and stdio, only in calls on data set files.

@@ -15,6 +15,9 @@ its predecessor in the stream, a data operation is
 The first operation of a stream has no predecessor: it gets the class of its successor, or consecutive without one.
 Appended data is consecutive. An operation of unknown offset continues its predecessor (without a seek
 in between) or jumps to an unrecorded position (sequential, after a seek to the end). Unit: operations.
+
+Bytes are in order if their operation is not random, or moves 1 MiB or more: what precedes so large an operation does
+not matter to a disk. Unit: bytes.
 """
 
 from __future__ import annotations
@@ -28,11 +31,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vani.analyzers.batch import Batch, CallGroups, phases_and_files
-from vani.analyzers.int_table import NO_VALUE, Sums, pack, unpack
+from vani.analyzers.int_table import NO_VALUE, IntTable, Sums, grouped, pack, unpack
+from vani.analyzers.measures.accesses import by_column, widths_of
 from vani.analyzers.passes import SumsCollector, SumsMeasure
 from vani.analyzers.streams import (
     CONSECUTIVE,
     NAMES,
+    RANDOM,
     STRIDED,
     Calls,
     Events,
@@ -44,11 +49,15 @@ from vani.analyzers.streams import (
     distances,
 )
 from vani.analyzers.workload import Context, Ends, SurveyFindings, Workload
-from vani.calls import Flag, Kind
+from vani.calls import Flag, Kind, Layer
 from vani.distinct import distinct
 from vani.kernels import PatternBit, call, columns
 
 _WITHIN = 1 << 16
+LARGE = 1 << 20
+"""Bytes of an operation that is in order wherever it begins (as in the kernel `pattern`)."""
+_SIDE_AND_LAYER = (2, 2)
+"""Widths of keys of direction, and of POSIX or STDIO."""
 _FROM_POSITION = frozenset(
     ["read", "write", "readv", "writev", "fread", "fwrite", "fread_unlocked", "fwrite_unlocked", "vfprintf"]
 )
@@ -103,11 +112,13 @@ class PatternCounts:
     under: Mapping[str, Ints]
     """Operations of each row, by class."""
     strides: Strides
+    ordered: IntTable | None = None
+    """Bytes in order, as in `AccessTable.sums`; None if they are there."""
 
 
 class AccessPattern(SumsMeasure):
     """Tables with a column per class: `phase_files` by phase and listed file, `layers` by app and surrounding layers;
-    pairs `strides` of listed file and bytes."""
+    table `ordered` by phase and listed file, direction, layer: `amount`; pairs `strides` of listed file and bytes."""
 
     name = "access_pattern"
     result = PatternCounts
@@ -122,7 +133,11 @@ class AccessPattern(SumsMeasure):
         app, within = unpack(layers.keys, (len(workload.apps), _WITHIN))
         operations, under = ({name: table[name] for name in NAMES} for table in (phase_files, layers))
         by_file = Strides(strides.first, strides.second, strides.count)
-        return PatternCounts(phase, file, operations, app, within, under, by_file)
+        table = combined["ordered"]
+        of, file_of, kind, layer = phases_and_files(table.keys, workload, findings, *_SIDE_AND_LAYER)
+        row = pack((0 * of, file_of + 1, kind, layer), widths_of(workload))
+        ordered = grouped(np.where(of < findings.phases, by_column(row, "ordered"), -1), table.columns)
+        return PatternCounts(phase, file, operations, app, within, under, by_file, ordered)
 
 
 class _Collector(SumsCollector):
@@ -216,8 +231,14 @@ class _Collector(SumsCollector):
         counts = out["counts"].reshape(-1, len(NAMES))
         counted = counts.any(axis=1)
         self._add_table(groups.listed_phase_file_key[counted], groups.within[counted], counts[counted])
-        known = out["held_class"] >= 0
-        self._add_table(earlier.phase_file[known], earlier.within[known], _EACH[out["held_class"][known]])
+        held = out["held_class"]
+        known = held >= 0
+        self._add_table(earlier.phase_file[known], earlier.within[known], _EACH[held[known]])
+        at = np.flatnonzero(counted & (groups.kind <= Kind.WRITE))
+        self._add_bytes(groups.listed_phase_file_key[at], groups.kind[at], groups.within[at], out["ordered"][at])
+        size = earlier.operations["size"]
+        at = np.flatnonzero(known & ((held != RANDOM) | (size >= LARGE)))
+        self._add_bytes(earlier.phase_file[at], earlier.key[at] % 2, earlier.within[at], size[at])
         self._add_strides(np.stack(columns(out["strides"]), axis=1))
         # Copies, because the arrays have room for all calls.
         remaining = int(out["kept"][0])
@@ -302,6 +323,15 @@ class _Collector(SumsCollector):
         ).reshape(-1, len(NAMES))
         counted = table.any(axis=1)
         self._add_table(run.phase_file[counted], run.within[counted], table[counted])
+        rows = rows[(kind[rows] != RANDOM) | (run.size[rows] >= LARGE)]
+        group, side = run.group[rows], run.keys[run.stream(rows)] % 2
+        self._add_bytes(run.phase_file[group], side, run.within[group], run.size[rows])
+
+    def _add_bytes(self, phase_file: Ints, side: NDArray[Any], within: NDArray[Any], size: Ints) -> None:
+        """Add bytes in order, shape (n,) each."""
+        layer = np.where((within >> Layer.POSIX & 1) == 1, Layer.POSIX, Layer.STDIO)
+        key = (phase_file * _SIDE_AND_LAYER[0] + side) * _SIDE_AND_LAYER[1] + layer
+        self.sums.add("ordered", key, {"amount": size})
 
     def _add_table(self, phase_file: Ints, within: NDArray[Any], counts: Ints) -> None:
         """`counts`: operations by class, shape (n, classes)."""

@@ -12,17 +12,11 @@ both. Unit: calls, nanoseconds.
 
 **File-system calls**: their bytes count once in every layer through which they were made. An H5Dwrite that
 becomes an MPI_File_write_at that becomes a pwrite64 counts in hdf5, mpiio and posix. Library calls
-themselves: their number, the number of collective data calls, and the bytes requested in their own arguments
-(for a library above MPI-IO, in the arguments of the MPI-IO calls that its data calls make). `library_time` measures
-their time. Unit: calls, bytes, nanoseconds.
-
-A library call such as H5Dwrite does not show how much it moves (to the tracer, a selection is a pointer), but its
-MPI-IO calls do. Calls that the library makes for itself (headers, indices) are outside its data calls.
+themselves: their number; `accesses` measures their requests. Unit: calls, bytes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Any
@@ -31,37 +25,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vani.analyzers.batch import Batch, CallGroups, CountedGroups
-from vani.analyzers.int_table import LAYERS, NO_VALUE, Pairs, Sums, SumsBuilder, count_pairs, pack, unpack
+from vani.analyzers.int_table import LAYERS, Pairs, Sums, SumsBuilder, count_pairs, pack, unpack
 from vani.analyzers.intervals import CallsOfUnions, RunningUnion, RunningUnions
+from vani.analyzers.measures.accesses import LIBRARIES
 from vani.analyzers.passes import SumsCollector, SumsMeasure
 from vani.analyzers.workload import Context, SurveyFindings, Workload
 from vani.calls import Flag, Kind, Layer
 
 Ints = NDArray[np.int64]
 
-class DataCallsAround:
-    """Finds them batch by batch, for one library and one direction."""
-
-    def __init__(self) -> None:
-        self._rank, self._start, self._end = -1, 0, 0
-        """Rank and times of the last data call of previous batches, which may have made calls of this one."""
-
-    def inside(self, batch: Batch, around: Ints, calls: Ints) -> Ints:
-        """Indices among all calls, ascending, of those in `calls` that one of the data calls `around` made."""
-        rank, start, duration = (batch.all_calls(name) for name in ("rank", "start_ns", "duration_ns"))
-        owner, since = np.append(self._rank, rank[around]), np.append(self._start, start[around])
-        until = np.append(self._end, start[around] + duration[around])
-        self._rank, self._start, self._end = int(owner[-1]), int(since[-1]), int(until[-1])
-        # A call is recorded before the calls that it makes.
-        nearest = np.searchsorted(around, calls)
-        begin, end = start[calls], start[calls] + duration[calls]
-        within = (owner[nearest] == rank[calls]) & (since[nearest] <= begin) & (until[nearest] >= end)
-        inner: Ints = calls[within]
-        return inner
-
-
-LIBRARIES = (Layer.MPIIO, Layer.HDF5, Layer.PNETCDF, Layer.NETCDF)
-"""I/O libraries between the program and the file-system calls."""
 ANY = 7
 """All libraries together."""
 WIDTH = 8
@@ -71,19 +43,6 @@ _CODE = (2, WIDTH)
 only calls on data set files."""
 ANY_LIBRARY = 15
 """All of them together, in `LibrariesResult.data`; no layer has this number."""
-ASKED = ("read", "written", "unsized_read", "unsized_written", "deferred_read", "deferred_written")
-"""Columns of data calls' requests: bytes, calls of unknown size, and calls whose data moves after they return."""
-_ABOVE_MPIIO = (Layer.HDF5, Layer.PNETCDF, Layer.NETCDF)
-_DEFERRED = (
-    "MPI_File_iread",
-    "MPI_File_iwrite",
-    "ncmpi_iget",
-    "ncmpi_iput",
-    "ncmpi_bput",
-)
-_DEFERRED_ENDS = ("_begin", "_begin_c", "_async")
-_ATTRIBUTES = ("H5Aread", "H5Awrite")
-"""HDF5 functions for attributes, whose bytes are part of the headers."""
 _FIRST, _LAST = min(LIBRARIES), max(LIBRARIES)
 _BITS = sum(1 << layer for layer in LIBRARIES)
 
@@ -208,32 +167,6 @@ def under_any_library(within: NDArray[Any]) -> NDArray[np.bool_]:
     return under
 
 
-def ask_kind(names: Sequence[str]) -> NDArray[np.int8]:
-    """Kind of each function: 0 if its data moves during the call, 1 if later, -1 if it moves no data."""
-    return np.array(
-        [
-            -1
-            if name.startswith(_ATTRIBUTES)
-            else int(name.startswith(_DEFERRED) or name.endswith(_DEFERRED_ENDS))
-            for name in names
-        ],
-        np.int8,
-    )
-
-
-@dataclass(frozen=True, eq=False)
-class Requested:
-    """Bytes that libraries' data calls request; arrays of shape (apps, LAYERS)."""
-
-    read: NDArray[np.int64]
-    """Bytes; `NO_VALUE` if the size of some call is unknown, like the next."""
-    written: NDArray[np.int64]
-    read_later: NDArray[np.bool_]
-    """Whether some bytes are read after the call returns."""
-    from_below: NDArray[np.bool_]
-    """Whether these are requests to MPI-IO, because the layer's own calls do not show bytes."""
-
-
 @dataclass(frozen=True, eq=False)
 class LayerFiles:
     """File-system calls that use a file, by layer; shape (n,) each."""
@@ -272,10 +205,6 @@ class LibraryUse:
     written_unknown: NDArray[np.bool_]
     calls: NDArray[np.int64]
     """Number of calls of the layer itself."""
-    data_calls: NDArray[np.int64]
-    """Number of calls that transfer data."""
-    collective_calls: NDArray[np.int64]
-    """Number of collective calls that transfer data."""
     outermost_bytes: NDArray[np.int64]
     """For calls with this outermost layer, so that they add up over layers; likewise the other `outermost_` ones."""
     outermost_calls: NDArray[np.int64]
@@ -286,7 +215,6 @@ class LibraryUse:
     """Shape (apps,): whether an unknown library made some of its calls."""
     caller_unknown_files: NDArray[np.int64]
     """Codes of files with such calls."""
-    requested: Requested
 
 
 class Libraries(SumsMeasure):
@@ -295,7 +223,6 @@ class Libraries(SumsMeasure):
     - `under`: file-system calls made under a call of the layer (or its own, for posix and stdio), with the pairs
       `files` (calls by file) and `transfers` (data operations by size, and again for `ANY_LIBRARY`);
     - `calls` of the layer itself;
-    - `requests` of its data calls, and those `handed_down` to MPI-IO, both with columns `ASKED`;
     - `via` and the pairs `outer` (calls by file): file-system calls by their outermost layer only, so that they add up
       over layers.
     """
@@ -331,7 +258,6 @@ class Libraries(SumsMeasure):
         used = np.zeros(shape, np.bool_)
         for name in ("under", "calls"):
             used[unpack(combined[name].keys, shape)] = True
-        own, below = ({column: by_layer(name, column) for column in ASKED} for name in ("requests", "handed_down"))
         return LibraryUse(
             used,
             by_layer("under", "bytes_read"),
@@ -339,8 +265,6 @@ class Libraries(SumsMeasure):
             of_no_size("reads"),
             of_no_size("writes"),
             by_layer("calls", "calls"),
-            by_layer("calls", "data"),
-            by_layer("calls", "collective"),
             by_layer("via", "bytes"),
             by_layer("via", "calls"),
             LayerFiles(*pairs("files")),
@@ -348,22 +272,7 @@ class Libraries(SumsMeasure):
             LayerFiles(*pairs("outer")),
             np.zeros(shape[0], np.bool_),
             np.empty(0, np.int64),
-            _requested(own, below),
         )
-
-
-def _requested(own: Mapping[str, Ints], handed_down: Mapping[str, Ints]) -> Requested:
-    unsized = own["unsized_read"] + own["unsized_written"] > 0
-    unsized_below = handed_down["unsized_read"] + handed_down["unsized_written"] > 0
-    later = own["deferred_read"] + own["deferred_written"] > 0
-    handed = (handed_down["read"] + handed_down["written"] > 0) & ~unsized_below & ~later
-    from_below = unsized & handed
-
-    def of(side: str) -> Ints:
-        known = np.where(own[f"unsized_{side}"] > 0, NO_VALUE, own[side])
-        return np.where(from_below, handed_down[side], known)
-
-    return Requested(of("read"), of("written"), own["deferred_read"] > 0, from_below)
 
 
 class _LibrariesCollector(SumsCollector):
@@ -371,8 +280,6 @@ class _LibrariesCollector(SumsCollector):
         super().__init__(measure)
         self._widths = (len(context.workload.apps), LAYERS)
         self._app = context.app
-        self._ask_kind = ask_kind(context.workload.functions)
-        self._around = {(layer, kind): DataCallsAround() for layer in _ABOVE_MPIIO for kind in (Kind.READ, Kind.WRITE)}
 
     def _of_layer(self, layer: NDArray[Any] | int) -> Ints:
         return pack((self._app, layer), self._widths)
@@ -380,7 +287,6 @@ class _LibrariesCollector(SumsCollector):
     def add(self, batch: Batch) -> None:
         for groups in (batch.groups, batch.uncounted_groups):
             self._add_calls(groups)
-        self._add_requests(batch, batch.uncounted_groups)
         if len(batch):
             self._add_file_system_calls(batch.groups)
             self._add_sizes(batch.groups, batch.sizes)
@@ -388,34 +294,7 @@ class _LibrariesCollector(SumsCollector):
     def _add_calls(self, groups: CallGroups) -> None:
         """Count the calls of each layer itself."""
         known = groups.layer != Layer.USER
-        layer, kind, flags, count = (
-            column[known] for column in (groups.layer, groups.kind, groups.flags, groups.count)
-        )
-        data = np.where(kind <= Kind.WRITE, count, 0)
-        collective = np.where((flags & Flag.COLLECTIVE) != 0, data, 0)
-        self.sums.add("calls", self._of_layer(layer), {"calls": count, "data": data, "collective": collective})
-
-    def _add_requests(self, batch: Batch, groups: CallGroups) -> None:
-        """Add up the requests of libraries' data calls."""
-        asks = (groups.kind <= Kind.WRITE) & (groups.layer >= Layer.MPIIO) & (groups.layer <= Layer.NETCDF)
-        if not asks.any():
-            return
-        how = np.append(self._ask_kind, 0)[groups.function]
-        asks &= how >= 0
-        layer, kind, later = groups.layer[asks], groups.kind[asks], how[asks] > 0
-        sums = groups.bytes[asks], groups.unsized[asks], np.where(later, groups.count[asks], 0)
-        self.sums.add("requests", self._of_layer(layer), _by_side(kind, *sums))
-        for (above, side), around in self._around.items():
-            own = asks & (groups.layer == above) & (groups.kind == side)
-            below = asks & (groups.layer == Layer.MPIIO) & (groups.kind == side) & ((groups.within >> above & 1) == 1)
-            if not own.any() and not below.any():
-                continue
-            places = around.inside(batch, groups.places(own), groups.places(below))
-            if len(places):
-                size = batch.all_calls("bytes")[places]
-                sized = size != NO_VALUE
-                totals = (np.array([n]) for n in (size[sized].sum(), np.count_nonzero(~sized), 0))
-                self.sums.add("handed_down", np.array([self._of_layer(above)]), _by_side(np.array([side]), *totals))
+        self.sums.add("calls", self._of_layer(groups.layer[known]), {"calls": groups.count[known]})
 
     def _add_file_system_calls(self, groups: CountedGroups) -> None:
         """Count calls on data set files by the layers through which they were made."""
@@ -455,12 +334,6 @@ class _LibrariesCollector(SumsCollector):
         for layer, rows in (through | {ANY_LIBRARY: under_any_library(by_layers.first)}).items():
             key = np.full(int(rows.sum()), self._of_layer(layer))
             self.sums.count("transfers", key, by_layers.second[rows], by_layers.count[rows])
-
-
-def _by_side(kind: NDArray[Any], size: Ints, unsized: Ints, later: Ints) -> dict[str, Ints]:
-    read = kind == Kind.READ
-    parts = (np.where(side, column, 0) for column in (size, unsized, later) for side in (read, ~read))
-    return dict(zip(ASKED, parts, strict=True))
 
 
 def _set_bits(layers: NDArray[Any]) -> list[int]:

@@ -5,12 +5,14 @@ Each pass reads every partition once for all its measures. Only small results ar
 
 from __future__ import annotations
 
+import pkgutil
 import tempfile
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
@@ -34,14 +36,14 @@ from vani.analyzers.measures.lengths import FileLengths
 from vani.analyzers.measures.operations import OperationCounts, ProcessCounts
 from vani.analyzers.measures.survey import Survey, join_busy, pause_floor_ns
 from vani.analyzers.passes import Collects, Measure, declared_result
-from vani.analyzers.passes.all_measures import all_measures
 from vani.analyzers.passes.call_times import NotedTimes, NoteTimes, StoredTimes
 from vani.analyzers.passes.findings_of_survey import files_to_list, findings_of
 from vani.analyzers.workload import NEVER, Context, Lives, SurveyFindings, Workload, lives_of
 from vani.calls import Flag
 from vani.counts import FileLayout
 from vani.engine.executor import Executor
-from vani.errors import NoRoomError
+from vani.errors import InputError, NoRoomError
+from vani.plug_ins import described, plug_ins
 from vani.store.partial_results import PartialResults
 from vani.store.read import Manifest, Store
 
@@ -423,3 +425,49 @@ def tasks_of(stores: Sequence[Store]) -> list[Task]:
         for trace, store in enumerate(stores)
         for number, part in enumerate(store.manifest.parts)
     ]
+
+
+_PACKAGE = "vani.analyzers.measures"
+_ENTRY_POINTS = "vani.analyzers"
+_OTHER_PASSES = frozenset({"survey", "busy"})
+"""Names of the measures of the first and the last pass."""
+
+
+def all_measures() -> list[Measure[Any, Any]]:
+    """An instance of each measure.
+
+    Raises
+    ------
+    InputError
+        A plug-in cannot be loaded, or its measure has another one's name.
+    """
+    measures: list[Measure[Any, Any]] = []
+    for module in pkgutil.iter_modules(import_module(_PACKAGE).__path__):
+        defining = import_module(f"{_PACKAGE}.{module.name}")
+        for candidate in vars(defining).values():
+            own = isinstance(candidate, type) and candidate.__module__ == defining.__name__
+            if own and hasattr(candidate, "chunk") and candidate is not Survey:
+                measures.append(candidate())
+    for point in plug_ins(_ENTRY_POINTS):
+        try:
+            measure = point.load()()
+            name, *_ = measure.name, measure.chunk, measure.combine, measure.aggregate
+        except Exception as error:
+            raise InputError(
+                f"the measure {point.value!r} cannot be loaded ({described(error)})",
+                where=f"plug-in {point.name}",
+                todo="fix it or uninstall it",
+            ) from error
+        if name in _OTHER_PASSES.union(m.name for m in measures):
+            raise InputError(
+                f"the measure {point.value!r} is called {name!r}, as another one is",
+                where=f"plug-in {point.name}",
+                todo="give it another name or uninstall it",
+            )
+        measures.append(measure)
+    return measures
+
+
+def extension_names() -> list[str]:
+    """Names of the measures whose results the profile contains as extensions."""
+    return [measure.name for measure in all_measures() if declared_result(measure) is None]

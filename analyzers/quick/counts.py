@@ -29,13 +29,8 @@ from vani.analyzers.int_table import (
     unpack,
 )
 from vani.analyzers.measurements import TraceFacts
-from vani.analyzers.measures.libraries import (
-    ANY_LIBRARY,
-    ASKED,
-    Libraries,
-    ask_kind,
-    under_any_library,
-)
+from vani.analyzers.measures.accesses import LIBRARIES, add_cells, add_columns, ask_kind, class_of, widths_of
+from vani.analyzers.measures.libraries import ANY_LIBRARY, Libraries, under_any_library
 from vani.analyzers.measures.operations import MovedByProcess
 from vani.analyzers.passes.findings_of_survey import exchanged
 from vani.analyzers.workload import Context, Workload, groups_of_names, renames_of
@@ -114,13 +109,59 @@ class Rows:
 Bools = NDArray[np.bool_]
 
 
+class AccessCounter:
+    """Adds up data calls by layer and direction, and by file those of the file system, without times and places."""
+
+    def __init__(self, workload: Workload, sums: SumsBuilder) -> None:
+        self._sums, self._widths = sums, widths_of(workload)
+        self._ask_kind = np.append(ask_kind(workload.functions), 0)
+        self._counted = np.append(workload.file_class == FileClass.DATASET, True)
+
+    def add(self, rows: Rows) -> None:
+        """Add the calls of every layer."""
+        is_data = rows.kind <= Kind.WRITE
+        moves = rows.included[is_data[rows.included]]
+        asks = is_data & (rows.layer >= LIBRARIES[0]) & (rows.layer <= LIBRARIES[-1])
+        asks &= (self._ask_kind[rows.function] >= 0) & self._counted[rows.file]
+        sized = rows.bytes != NO_VALUE
+        size, collective = np.where(sized, rows.bytes, 0), (rows.flags & Flag.COLLECTIVE) != 0
+        columns = {
+            "calls": rows.weight,
+            "bytes": size * rows.weight,
+            "unsized": ~sized * rows.weight,
+        }
+        of_libraries = columns | {
+            "later": (self._ask_kind[rows.function] > 0) * rows.weight,
+            "collective": size * rows.weight * collective,
+            "together": rows.weight * collective,
+        }
+        for table, at, known in (("moved", moves, columns), ("asked", np.flatnonzero(asks), of_libraries)):
+            # Handles name the files of libraries, in an order that is not known.
+            place = rows.file[at] + 1 if table == "moved" else 0
+            key = pack((rows.context.app, place, rows.kind[at], rows.layer[at]), self._widths)
+            add_columns(self._sums, key, **{name: column[at] for name, column in known.items()})
+            self._use(rows, at)
+            with_size = at[sized[at]]
+            add_cells(self._sums, key[sized[at]], "size", class_of(size[with_size]), columns["bytes"][with_size])
+
+    def _use(self, rows: Rows, every: Ints) -> None:
+        """Count the processes that make some calls, on all files together and on each."""
+        widths = (int(rows.group.max(initial=0)) + 1, *self._widths[1:])
+        named = every[(rows.file[every] >= 0) & (rows.layer[every] <= Layer.STDIO)]
+        for name, at, place in (("all_callers", every, 0), ("callers", named, rows.file[named] + 1)):
+            dense = Factorized.of(pack((rows.group[at], place, rows.kind[at], rows.layer[at]), widths))
+            ranks = np.zeros(len(dense.keys), np.int64)
+            ranks[dense.codes] = rows.ranks[at]
+            row = pack((rows.context.app, *unpack(dense.keys, widths)[1:]), self._widths)
+            add_columns(self._sums, row, **{name: ranks})
+
+
 class LibraryCounter:
     """Adds up library calls, and file-system calls by the layers through which they were made."""
 
     def __init__(self, workload: Workload, sums: SumsBuilder) -> None:
         self._sums = sums
         apps = len(workload.apps)
-        self._ask_kind = ask_kind(workload.functions)
         self._app_layer = (apps, LAYERS)
         """Widths of keys, like those of the measure."""
         self.caller_unknown = np.zeros(apps, np.bool_)
@@ -139,29 +180,7 @@ class LibraryCounter:
         self.set_lengths |= bool(((rows.layer > Layer.STDIO) & ((rows.flags & Flag.RESIZE) != 0)).any())
         at = np.flatnonzero(rows.layer != Layer.USER)
         dense = Factorized.of(pack((rows.context.app, rows.layer[at]), self._app_layer))
-        data = rows.kind[at] <= Kind.WRITE
-        weight = rows.weight[at]
-        columns = {
-            "calls": dense.sum(weight),
-            "data": dense.sum(weight, data),
-            "collective": dense.sum(weight, data & ((rows.flags[at] & Flag.COLLECTIVE) != 0)),
-        }
-        self._sums.add("calls", dense.keys, columns)
-        self._add_requests(rows)
-
-    def _add_requests(self, rows: Rows) -> None:
-        """Add the bytes that libraries' data calls request."""
-        later = np.append(self._ask_kind, 0)[rows.function]
-        of_library = (rows.layer >= Layer.MPIIO) & (rows.layer <= Layer.NETCDF)
-        at = np.flatnonzero(of_library & (rows.kind <= Kind.WRITE) & (later >= 0))
-        if not len(at):
-            return
-        dense = Factorized.of(pack((rows.context.app, rows.layer[at]), self._app_layer))
-        weight, size, read = rows.weight[at], rows.bytes[at], rows.kind[at] == Kind.READ
-        sized = size != NO_VALUE
-        columns = (np.where(sized, size, 0) * weight, weight * ~sized, weight * (later[at] > 0))
-        sums = [dense.sum(column, side) for column in columns for side in (read, ~read)]
-        self._sums.add("requests", dense.keys, dict(zip(ASKED, sums, strict=True)))
+        self._sums.add("calls", dense.keys, {"calls": dense.sum(rows.weight[at])})
 
     def add_under(self, rows: Rows) -> None:
         """Add file-system calls by the layers through which they were made."""
@@ -291,7 +310,8 @@ class Counts:
     """Counts of a workload."""
 
     sums: Sums
-    """Tables of the measures `Operations`, `CallCosts`, `TransferSize`, `Processes` and `Libraries`; times are 0."""
+    """Tables of the measures `Operations`, `CallCosts`, `TransferSize`, `Processes`, `Libraries` and `Accesses`; times
+    are 0."""
     totals: MovedByProcess
     files: IntTable
     """By file code, for included calls: reads, writes, metadata, syncs, opens, direct_opens, synchronous_opens, makes,
@@ -348,6 +368,7 @@ class _Counter:
         self._exchanges = ExchangeCounter(workload)
         self._ranks: list[Ints] = []
         self._libraries = LibraryCounter(workload, self._sums)
+        self._accesses = AccessCounter(workload, self._sums)
         self._functions: list[dict[str, int]] = []
         self._trace: Trace
         self._claimed = 0.0
@@ -376,6 +397,7 @@ class _Counter:
         self._refuse_absurd(rows)
         self._add_functions(rows)
         self._libraries.add_calls(rows)
+        self._accesses.add(rows)
         if len(rows.counted):
             self._add_operations(rows)
             self._add_uses(rows)

@@ -20,6 +20,7 @@ from vani.analyzers.entities.view import View
 from vani.analyzers.int_table import NO_VALUE, IntTable, group, unpack
 from vani.analyzers.measurements import Measurements, Phases, PossibleExchanges, Results, files_with_most
 from vani.analyzers.measures.access_pattern import PatternCounts
+from vani.analyzers.measures.accesses import Accesses
 from vani.analyzers.measures.busy_time import BusyTimes
 from vani.analyzers.measures.extents import ExchangeCounts, ProcessExtents, Touched
 from vani.analyzers.measures.io_time import ClockSkew, SpentTime
@@ -34,7 +35,7 @@ from vani.analyzers.measures.operations import (
     TransferSize,
 )
 from vani.analyzers.measures.survey import SurveyedFiles
-from vani.analyzers.passes.all_measures import extension_names
+from vani.analyzers.passes.measure_workload import extension_names
 from vani.analyzers.quick.counts import Counts, Trace, count
 from vani.analyzers.workload import SurveyFindings, Workload
 from vani.calls import FileClass
@@ -58,6 +59,10 @@ _UNKNOWN: dict[type[object], str] = {
     LibraryUse: NO_CALLERS,
 }
 """Reasons for everything measured in decoded calls, with `NO_CALLS` for additions."""
+_NO_ACCESSES = {
+    "file": f"without renamed files, and for libraries all files together: {NO_ORDER}",
+    **dict.fromkeys(("bytes_collective", "bytes_misaligned", "bytes_sequential"), NO_ORDER),
+}
 _UNKNOWN_ATTRIBUTES = {"times": NO_TIMES, "renames": NO_NAMES, "storage.shared": NO_RANKING}
 _REMARKS = {
     "traces.records": "calls that the grammars describe; --quick does not check whether each of them has a time stamp"
@@ -116,6 +121,7 @@ def _measurements(
     libraries = Libraries().aggregate(counts.sums, workload, findings)
     results = [
         TransferSize().aggregate(counts.sums, workload, findings),
+        replace(Accesses().aggregate(counts.sums, workload, findings), notes=_NO_ACCESSES),
         CallCosts().aggregate(counts.sums, workload, findings),
         counts.totals,
         replace(

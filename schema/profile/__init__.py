@@ -50,6 +50,7 @@ from vani.schema.profile.storage import (
     TargetUse,
 )
 from vani.schema.profile.workload import (
+    Access,
     Amplification,
     App,
     AppDependency,
@@ -111,7 +112,7 @@ def _values(value: Any, where: str) -> Iterator[tuple[str, Any]]:
 
 
 FrameName = Literal[
-    "unseen", "traces", "apps", "phases", "interfaces", "folders", "patterns", "files", "extensions"
+    "unseen", "traces", "apps", "phases", "interfaces", "accesses", "folders", "patterns", "files", "extensions"
 ]
 FRAMES: Final[tuple[str, ...]] = get_args(FrameName)
 """Names of the tables of a profile."""
@@ -186,6 +187,12 @@ class Profile(SparseModel, Document):
         fail_fast=True,
         description="use of I/O libraries, one entry per layer and app (tables VI, VII); null if the source does not "
         "record libraries",
+    )
+    accesses: list[Access] | None = Field(
+        fail_fast=True,
+        default=None,
+        description="data calls by file, direction and layer: one row for all files, then those of the listed files; "
+        "rows without calls are left out",
     )
     middleware: Middleware = Field(description="resources left for middleware (table VII)")
     storage: Storage = Field(description="storage that the run used (tables VIII and IX)")

@@ -314,6 +314,37 @@ class Interface(Model):
     )
 
 
+class Access(Model):
+    """Data calls of a layer on a file, or on all files, in one direction.
+
+    A row of a library counts its own data calls and the bytes that their arguments request; rows of posix and stdio
+    count the calls of the file system and the bytes that moved.
+    """
+
+    file: str | None = Field(description="path as in `files[].path`; null for all files of the data set")
+    direction: Literal["read", "write"] = Field(description="whether the calls read or write")
+    layer: Literal["hdf5", "netcdf", "pnetcdf", "mpiio", "posix", "stdio"] = Field(description="library of the calls")
+    calls: Count = Field(description="number of data calls")
+    bytes: Bytes | None = Field(
+        description="bytes requested, or moved; for HDF5, PnetCDF and netCDF, whose arguments do not show them, those "
+        "that their data calls ask of MPI-IO"
+    )
+    time_s: Seconds | None = Field(description="summed duration of the calls")
+    processes: Count | None = Field(description="number of processes that make these calls")
+    bytes_collective: Bytes | None = Field(
+        description="bytes of collective calls; for posix and stdio, moved inside a collective call of a library"
+    )
+    bytes_by_size: dict[str, Bytes] | None = Field(description="bytes by size of the call, in the histogram's bins")
+    time_by_size: dict[str, Seconds] | None = Field(description="duration of the calls by size, in the same bins")
+    bytes_misaligned: Bytes | None = Field(
+        description="bytes of calls that do not begin at a multiple of the file system's block"
+    )
+    bytes_sequential: Bytes | None = Field(
+        description="bytes of calls that are not random: they continue the previous one of their process, begin "
+        "further on or at a constant distance, or move 1 MiB or more"
+    )
+
+
 class Middleware(Model):
     """Libraries between the program and the file system, and the resources that are left for them (table VII)."""
 

@@ -241,13 +241,16 @@ _BARE: Final = re.compile(r"[A-Za-z_/](?:[A-Za-z0-9_./+()% -]*[A-Za-z0-9_./+()%-
 _RESERVED = {"true", "false", "null", "yes", "no", "on", "off", "y", "n"}
 
 WIDTH = 128
+_TABLES: Final = frozenset({"accesses"})
+"""Lists whose entries take one line each, however long."""
+_ANY_WIDTH: Final = 1 << 20
 _FLOW_DEPTH = 3
 
 
 def yaml_text(tree: Mapping[str, object]) -> str:
     """Write a tree as YAML text that ends in a newline; the same tree gives the same text.
 
-    Collections that fit into `WIDTH` columns take one line. Floats are rounded to nine
+    Collections that fit into `WIDTH` columns take one line, as does each entry of a table. Floats are rounded to nine
     significant digits, or to whole numbers from 1e8 on. Tuples are lists, enumerations their values,
     paths and times text. Characters that are no Unicode (lone surrogates) cannot be written in YAML and become
     text such as `\\udc80`.
@@ -284,12 +287,13 @@ def _write_mapping(tree: Mapping[Any, object], first: str, rest: str, lines: lis
         if isinstance(value, Mapping):
             _write_mapping(value, rest + _INDENT, rest + _INDENT, lines)
         else:
-            _write_list(cast("Collection[object]", value), rest, lines)
+            width = _ANY_WIDTH if name in _TABLES else WIDTH
+            _write_list(cast("Collection[object]", value), rest, lines, width)
 
 
-def _write_list(items: Collection[object], rest: str, lines: list[str]) -> None:
+def _write_list(items: Collection[object], rest: str, lines: list[str], width: int = WIDTH) -> None:
     for item in items:
-        short = _short(item, WIDTH - len(rest) - len(_DASH), 0)
+        short = _short(item, width - len(rest) - len(_DASH), 0)
         if short is not None:
             lines.append(f"{rest}{_DASH}{short}")
         elif isinstance(item, Mapping):

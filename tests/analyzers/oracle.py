@@ -385,11 +385,46 @@ def footprint(calls: list[Call], ends: Ends, *, clip: bool) -> int:
 BINS = [(0, "0-1K"), (1 << 10, "1K-4K"), (4 << 10, "4K-16K")]
 
 
+def bin_of(size: int) -> str:
+    return max((low, name) for low, name in BINS if size >= low)[1]
+
+
+def accesses(calls: list[Call], pattern: dict[int, str], path: str | None) -> dict[tuple[Any, ...], dict[str, Any]]:
+    """Rows of the file system's layers by file, direction and layer, without the bytes inside collective calls."""
+    rows: dict[tuple[Any, ...], dict[str, Any]] = {}
+    for side, direction in ((Kind.READ, "read"), (Kind.WRITE, "write")):
+        for layer in ("posix", "stdio"):
+            own = [c for c in calls if c.kind == side and c.stdio == (layer == "stdio")]
+            known = [c for c in own if c.size is not None]
+            if not own:
+                continue
+            by_size, times = Counter(), Counter()
+            for c in known:
+                by_size[bin_of(c.size)] += c.size
+                times[bin_of(c.size)] += c.end - c.start
+            is_timed = bool(times) and sum(c.end - c.start for c in own) == sum(times.values()) > 0
+            rows[path, direction, layer] = {
+                "calls": len(own),
+                "bytes": sum(c.size for c in known) if known else None,
+                "time_s": sum(c.end - c.start for c in own) / 1e9,
+                "processes": len({c.process for c in own}),
+                "bytes_by_size": dict(by_size) if known else None,
+                "time_by_size": {name: time / 1e9 for name, time in times.items()} if is_timed else None,
+                "bytes_misaligned": None
+                if not known or any(c.offset is None and c.size for c in known)
+                else sum(c.size for c in known if c.size and c.offset % 4096),
+                "bytes_sequential": sum(c.size for c in known if pattern[c.index] != "random" or c.size >= 1 << 20)
+                if known
+                else None,
+            }
+    return rows
+
+
 def sizes(calls: list[Call]) -> dict[str, Any] | None:
     if not calls:
         return None
     known = sorted(c.size for c in calls if c.size is not None)
-    histogram = Counter(max((low, name) for low, name in BINS if s >= low)[1] for s in known)
+    histogram = Counter(map(bin_of, known))
     if len(known) < len(calls):
         histogram["unknown"] = len(calls) - len(known)
     rank = {p: known[-(-len(known) * p // 100) - 1] if known else None for p in (50, 90)}
@@ -442,6 +477,11 @@ def expected(traces: list[InventedTrace], gap_ns: int) -> dict[str, Expected]:
         "workflow": block(lambda c: True),
         "apps": {app: block(lambda c, app=app: c.app == app) for app in apps},
         "phases": phases,
+        "accesses": {
+            key: row
+            for path in (None, *used)
+            for key, row in accesses([c for c in inside if path in (None, c.path)], pattern, path).items()
+        },
         "files": {path: block(lambda c, path=path: c.path == path) for path in used},
         "excluded": stats([c for c in calls if not c.included], ends, pattern),
         "processes_of_file": {

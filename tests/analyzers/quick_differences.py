@@ -39,8 +39,13 @@ def _walk(a: Any, b: Any, where: str) -> Iterator[tuple[str, Any, Any]]:
         # All but the costliest share a row without a name.
         for name in (mine.keys() & others.keys()) - {None}:
             yield from _walk(mine[name], others[name], where)
+    elif where == "accesses" and isinstance(a, list):
+        mine, others = ({(row["file"], row["direction"], row["layer"]): row for row in rows} for rows in (a, b))
+        assert mine.keys() <= others.keys()
+        for key, row in others.items():
+            yield from _walk(mine[key], row, where) if key in mine else [(f"{where}.file", None, key)]
     elif isinstance(a, dict) and isinstance(b, dict):
-        assert a.keys() == b.keys() or where.endswith(("functions", "format", "roles", "histogram")), where
+        assert a.keys() == b.keys() or where.endswith(("functions", "format", "roles", "histogram", "bytes_by_size")), where
         for key in a.keys() | b.keys():
             yield from _walk(a.get(key), b.get(key), f"{where}.{key}".removeprefix("."))
     elif isinstance(a, list) and isinstance(b, list) and len(a) == len(b):

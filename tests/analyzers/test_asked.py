@@ -151,14 +151,20 @@ def test_any_calls_ask_for_count_times_datatype(tmp_path_factory, calls, ranks):
     folder = tmp_path_factory.mktemp("asked") / "t"
     view = ("MPI_File_set_view", ("0-0", "4096", "MPI_INT", "MPI_TYPE_UNKNOWN", "%p", "%p"), 0)
     asked = {"read": 0, "write": 0}
-    collective = 0
+    collective = [0, 0]
     for name, count, datatype in calls:
-        asked["read" if "read" in name else "write"] += ranks * count * TYPES[datatype]
-        collective += "_all" in name or "_ordered" in name
+        size = ranks * count * TYPES[datatype]
+        asked["read" if "read" in name else "write"] += size
+        if "_all" in name or "_ordered" in name:
+            collective = [collective[0] + size, collective[1] + 1]
+    # Calls decide only where none moves a byte.
+    share = collective[0] / sum(asked.values()) if any(asked.values()) else collective[1] / len(calls)
     for profile in made(folder, *OPEN, view, *(data_call(*call) for call in calls), ranks=ranks):
         mpiio = row(profile)
         assert (mpiio.asked.read, mpiio.asked.written) == (asked["read"], asked["write"])
-        assert mpiio.collective_share == pytest.approx(collective / len(calls))
+        assert mpiio.collective_share == pytest.approx(share)
+        rows = {r.direction: r for r in profile.accesses if r.layer == "mpiio" and r.file is None}
+        assert sum(r.bytes_collective for r in rows.values()) == collective[0]
 
 
 def test_only_calls_inside_hdf5_data_calls_are_its_data(tmp_path):

@@ -11,6 +11,7 @@ from vani.analyzers.assemble import assemble
 from vani.analyzers.entities.view import View
 from vani.analyzers.measurements import Results
 from vani.analyzers.measures.access_pattern import PatternCounts
+from vani.analyzers.measures.accesses import AccessTable
 from vani.analyzers.measures.busy_time import BusyTimes
 from vani.analyzers.measures.extents import ExchangeCounts, ProcessExtents, Touched
 from vani.analyzers.measures.io_time import ClockSkew, SpentTime
@@ -24,7 +25,7 @@ from vani.analyzers.measures.operations import (
     SizeCounts,
 )
 from vani.analyzers.passes import measure_workload
-from vani.analyzers.passes.all_measures import all_measures
+from vani.analyzers.passes.measure_workload import all_measures
 from vani.cli.profile import characterise
 from vani.schema.profile import Profile
 
@@ -52,6 +53,7 @@ NULLS = {
     LibraryCallTimes: ["workflow.library_time_s", "apps.library_time_s"],
     LibraryTimes: ["workflow.library_time_s", "apps.library_time_s"],
     BeyondEnds: ["io.past_end"],
+    AccessTable: ["accesses"],
     MovedByProcess: ["apps.balance"],
     SizeCounts: ["io.transfer_size"],
 }

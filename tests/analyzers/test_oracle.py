@@ -73,6 +73,11 @@ def agree(traces: list[InventedTrace]) -> None:
         equal(file.io, wanted["files"][file.path], f"files[{file.path}].io")
         assert file.processes == wanted["processes_of_file"][file.path]
     equal(profile.excluded.io, wanted["excluded"], "excluded.io")
+    found = {(r.file, r.direction, r.layer): r for r in profile.accesses if r.layer in ("posix", "stdio")}
+    assert found.keys() == wanted["accesses"].keys()
+    for key, row in wanted["accesses"].items():
+        for column, value in row.items():
+            assert getattr(found[key], column) == (value and pytest.approx(value, rel=1e-9)), (key, column)
 
 
 @given(traces=invented_traces(most=1))

@@ -18,7 +18,7 @@ from vani.analyzers.batch import Batch
 from vani.analyzers.measures.access_pattern import AccessPattern
 from vani.analyzers.measures.lengths import PastEnd
 from vani.analyzers.measures.survey import Survey
-from vani.analyzers.passes.all_measures import all_measures
+from vani.analyzers.passes.measure_workload import all_measures
 from vani.kernels import times_used
 from vani.readers.trace_reader import Piece
 

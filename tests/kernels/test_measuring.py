@@ -22,7 +22,7 @@ from vani.analyzers.batch import Batch
 from vani.analyzers.int_table import NO_VALUE, pack
 from vani.analyzers.intervals import merge as merged
 from vani.analyzers.measures.survey import Last, OverlapFinder, Survey
-from vani.analyzers.passes.all_measures import all_measures
+from vani.analyzers.passes.measure_workload import all_measures
 from vani.analyzers.workload import MOMENTS, Context, Ends, SurveyFindings, Workload
 from vani.calls import FileClass, Flag, Layer
 from vani.kernels import ActivityBit, ReachKind, columns, dtype_of

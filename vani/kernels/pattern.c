@@ -2,7 +2,7 @@
 #include "columns.h"
 #include "ends.h"
 
-enum { CONSECUTIVE, SEQUENTIAL, STRIDED, RANDOM, CLASSES };
+enum { CONSECUTIVE, SEQUENTIAL, STRIDED, RANDOM, CLASSES, LARGE = 1 << 20 };
 
 /* Attributes shared by all calls of a group. */
 enum { IS_DATA = 1, IS_WRITE = 2, IS_SEEK = 4, IS_OPEN = 8, IS_APPEND = 16, FOLLOWS = 32, GOES_ON = 64, LISTED = 128 };
@@ -38,7 +38,7 @@ struct found {
     int64_t *first, *next, *seeks;
     struct operation *run;
     uint8_t *work;
-    int64_t *counts;
+    int64_t *counts, *ordered;
     int8_t *held_class;
     struct stride *strides;
     int64_t stride_count;
@@ -196,17 +196,18 @@ static void count_stream(const struct batch *batch, struct found *found, int64_t
     struct stride *stride = 0;
     for (int64_t i = 0; i < n; i++) {
         struct operation *one = &run[i];
-        int64_t behind = n - 1 - i;
-        int first = one->bits & FIRST ? 1 : 0;
-        if ((one->bits & COUNTED) || (goes_on && behind < 2 + first))
+        int first = !!(one->bits & FIRST);
+        if ((one->bits & COUNTED) || (goes_on && n - 1 - i < 2 + first))
             continue;
         int is = class_of(run, work, n, i);
         /* The first operation gets the class of its successor. */
         if (first && is != STRIDED && !(one->bits & APPENDED) && i + 1 < n && !(run[i + 1].bits & FIRST))
             is = class_of(run, work, n, i + 1);
-        if (one->source >= 0)
-            found->counts[CLASSES * batch->codes[one->source] + is]++;
-        else
+        if (one->source >= 0) {
+            int64_t g = batch->codes[one->source];
+            found->counts[CLASSES * g + is]++;
+            found->ordered[g] = plus(found->ordered[g], is == RANDOM && one->size < LARGE ? 0 : one->size);
+        } else
             found->held_class[-1 - one->source] = (int8_t)is;
         int64_t delta = work[i] & PAIRED ? minus(one->begin, one[-1].begin) : NO_VALUE;
         if (is == STRIDED && listed && delta != NO_VALUE) {
@@ -224,9 +225,9 @@ static void count_stream(const struct batch *batch, struct found *found, int64_t
    -1 without a file. held: operations of earlier batches, one stream after another; held_stream: 2 * place + direction.
    file, of: indexed by place, its file and the bits of its process. For the others see ends.h. jumps, opens: indexed by
    stream, whether such a call came after its last operation. first: indexed by stream, its start in `run`. next, work:
-   scratch space. seeks: indexed by place. counts: by group and class. held_class: class of each held operation that is
-   counted now, or -1. kept: number of operations that are held now, the first ones of `run`; kept_stream: their
-   streams. */
+   scratch space. seeks: indexed by place. counts: by group and class; ordered: by group, bytes of operations that are
+   not random or large. held_class: class of each held operation that is counted now, or -1. kept: number of operations
+   that are held now, the first ones of `run`; kept_stream: their streams. */
 KERNEL vani_pattern(int64_t n, int64_t groups, int64_t held_count, int64_t places, int64_t files, int64_t ends,
                     int64_t bucket_ns, int64_t level, int64_t buckets, int64_t moments, IN(int32_t, codes, n),
                     IN(int64_t, offset, n), IN(int64_t, bytes, n), IN(int64_t, start, n), IN(uint8_t, bits, groups),
@@ -236,18 +237,17 @@ KERNEL vani_pattern(int64_t n, int64_t groups, int64_t held_count, int64_t place
                     IN(int64_t, reach, ends), INOUT(uint8_t, jumps, 2 * places), INOUT(uint8_t, opens, 2 * places),
                     ZEROS(int64_t, first, 2 * places + 1), OUT(int64_t, next, 2 * places), ZEROS(int64_t, seeks, places),
                     OUT(struct operation, run, n + held_count), OUT(uint8_t, work, n + held_count),
-                    ZEROS(int64_t, counts, 4 * groups), OUT(int8_t, held_class, held_count),
-                    ROWS(struct stride, strides, n + held_count), OUT(int32_t, kept_stream, n + held_count),
-                    ZEROS(int64_t, kept, 1))
+                    ZEROS(int64_t, counts, 4 * groups), ZEROS(int64_t, ordered, groups),
+                    OUT(int8_t, held_class, held_count), ROWS(struct stride, strides, n + held_count),
+                    OUT(int32_t, kept_stream, n + held_count), ZEROS(int64_t, kept, 1))
 {
     const struct ends of_files = {known, since, files, keys, reach, ends, bucket_ns, level, buckets, moments};
     const struct batch batch = {n, groups, held_count, places, codes, offset, bytes, start, bits, place, held,
                                 held_stream, file, of};
-    struct found found = {jumps, opens, first, next, seeks, run, work, counts, held_class, strides, 0};
+    struct found found = {jumps, opens, first, next, seeks, run, work, counts, ordered, held_class, strides, 0};
     if (!is_sound(&batch, &of_files))
         return NOT_ME;
-    for (int64_t h = 0; h < held_count; h++)
-        held_class[h] = -1;
+    memset(held_class, -1, (size_t)held_count);
     if (!arrange(&batch, &found))
         return NOT_ME;
     for (int64_t s = 0; s < 2 * places; s++) {

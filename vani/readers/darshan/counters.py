@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vani.calls import MAX_SUM, FileClass, Layer
-from vani.counts import COLUMNS, UNKNOWN, CountedSizes, RunCounts
+from vani.counts import COLUMNS, REQUESTS, UNKNOWN, CountedSizes, RunCounts
 from vani.distinct import distinct
 from vani.readers.darshan import facts
 from vani.readers.darshan.record_layouts import BINS
@@ -182,7 +182,7 @@ def counts_of(records: Records) -> tuple[RunCounts, list[str]]:
             functions={name: n for name, n in functions.most_common() if n},
             span_ns=span_ns,
             through=_through(records, files),
-            requested=_requested(records),
+            requests=_requests(records, files),
             layouts=facts.layouts_of(records, files, _reach(table, len(paths))),
             mounts=records.mounts,
             hosts=facts.hosts_of(records),
@@ -280,6 +280,10 @@ def _table(columns: _Columns, records: Records) -> dict[str, Ints]:
         "placed": reads + writes if posix else nothing,
         "consecutive": np.minimum(consecutive, reads + writes),
         "forward": np.minimum(sequential, reads + writes) - np.minimum(consecutive, reads + writes),
+        "ordered_reads": columns.count("SEQ_READS"),
+        "ordered_writes": columns.count("SEQ_WRITES"),
+        "unaligned": columns.raw("FILE_NOT_ALIGNED") if posix else nothing,
+        "alignment": columns.count("FILE_ALIGNMENT"),
     }
     return by_name | _strides(columns, by_name["forward"])
 
@@ -337,29 +341,41 @@ def _no_sizes(rows: int) -> CountedSizes:
     return CountedSizes(BINS, _ENDS, empty, empty, nothing, nothing, nothing, nothing)
 
 
-def _through(records: Records, files: Any) -> Mapping[int, Mapping[int, tuple[int, int, int]]]:
-    """Library calls by file: all, those that move data, and the collective ones among the latter."""
-    calls_of_layer: dict[int, dict[int, tuple[int, int, int]]] = {}
+def _through(records: Records, files: Any) -> Mapping[int, Mapping[int, int]]:
+    """Number of library calls by layer and file."""
+    calls_of_layer: dict[int, Counter[int]] = {}
     for name, layer, columns in _columns_of(records, _LIBRARIES):
-        together = columns.count("COLL_READS", "COLL_WRITES", "SPLIT_READS", "SPLIT_WRITES")
-        data = together + columns.count("READS", "WRITES", "INDEP_READS", "INDEP_WRITES", "NB_READS", "NB_WRITES")
-        if name == "H5D":
-            together = np.where(columns.raw("USE_MPIIO_COLLECTIVE") > 0, data, 0)
-        calls = data + columns.count(*_OTHER_CALLS)
-        of_layer = calls_of_layer.setdefault(int(layer), {})
-        file_of_record = files(records.modules[name].id)
-        for file, *numbers in zip(*(c.tolist() for c in (file_of_record, calls, data, together)), strict=True):
-            had = of_layer.get(file, (0, 0, 0))
-            of_layer[file] = (had[0] + numbers[0], had[1] + numbers[1], had[2] + numbers[2])
+        data = (f"{kind}{counter}" for kind in _MOVING for counter in ("READS", "WRITES"))
+        calls = columns.count(*data, *_OTHER_CALLS)
+        of_layer = calls_of_layer.setdefault(int(layer), Counter())
+        for file, number in zip(files(records.modules[name].id).tolist(), calls.tolist(), strict=True):
+            of_layer[file] += number
     return calls_of_layer
 
 
-def _requested(records: Records) -> Mapping[int, tuple[int, int]]:
-    """Bytes that library calls asked to read and to write, by layer; layers with an uncounted record are missing."""
-    requested = {}
+def _requests(records: Records, files: Any) -> Mapping[str, Ints]:
+    """Data calls of libraries, with the bytes that they asked to move."""
+    parts: list[dict[str, Ints]] = []
     for name, layer, columns in _columns_of(records, _ASKING.items()):
-        sides = [columns.raw(f"BYTES_{side}") for side in ("READ", "WRITTEN")]
-        counted = f"{columns.prefix}_BYTES_READ" in records.modules[name].counters
-        if counted and all((side >= 0).all() for side in sides):
-            requested[int(layer)] = (_sum(sides[0]), _sum(sides[1]))
-    return requested
+        module = records.modules[name]
+        for kind, (calls, moved, time) in enumerate((("READS", "READ", "READ"), ("WRITES", "WRITTEN", "WRITE"))):
+            number = columns.count(*(f"{prefix}{calls}" for prefix in _MOVING))
+            together = columns.count(f"COLL_{calls}", f"SPLIT_{calls}")
+            if name == "H5D":
+                together = np.where(columns.raw("USE_MPIIO_COLLECTIVE") > 0, number, 0)
+            size = columns.raw(f"BYTES_{moved}")
+            counted = f"{columns.prefix}_BYTES_{moved}" in module.counters
+            _sum(np.maximum(size, 0))
+            row = {
+                "rank": module.rank if records.ranks > 1 else np.zeros(len(module), np.int64),
+                "file": files(module.id),
+                "layer": np.full(len(module), layer),
+                "kind": np.full(len(module), kind),
+                "calls": number,
+                "bytes": np.where(counted & (size >= 0), size, UNKNOWN),
+                "time_ns": columns.ns(f"{time}_TIME"),
+                "together": together,
+            }
+            parts.append({column: values[number > 0] for column, values in row.items()})
+    nothing = np.empty(0, np.int64)
+    return {name: np.concatenate([nothing, *(part[name] for part in parts)]) for name in REQUESTS}
