@@ -1,7 +1,8 @@
 """Findings that affect each other: contradictions, and the gain that the others leave.
 
 A rule's `settles` names what it decides about a file. Two findings contradict each other if they share a file and
-either decide the same thing differently, or one makes the other moot (see `MOOT`).
+either decide the same thing differently, or one makes the other moot (see `MOOT`). A finding whose change removes what
+another one acts on (`Finding.removes`) goes before it: a file that is opened once is not walked again at each open.
 
 The gains of the others are chained: each starts from what the earlier ones leave of the same seconds. Two findings act
 on the same seconds if their metrics have a kind of call in common, and their targets an app:
@@ -11,6 +12,9 @@ on the same seconds if their metrics have a kind of call in common, and their ta
 - a finding without files acts on all calls of its kind. Of two, the shorter part is assumed to be inside the longer
   one, which is the most that they can share. The remainder keeps the second's factor.
 
+The call that the verdict names as the cause decides the order, before the gain: a reader who learns that `fsync` takes
+half of the I/O time expects advice about flushing first.
+
 The time in which any process is in calls of a kind limits all gains on that kind together, on any files. The slowest
 process's time limits the gains on all kinds.
 """
@@ -18,18 +22,21 @@ process's time limits the gains on all kinds.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
+from vani.advisors.data_files import parts_of
 from vani.advisors.gains import is_measurable, within
 from vani.advisors.rule import Finding, Perhaps, Rule
-from vani.units import format_number, format_seconds
+from vani.models.verdict import verdict_of
+from vani.units import format_number, format_seconds, format_share
 
 if TYPE_CHECKING:
     from vani.advisors.rule import Finding, Gain
     from vani.models.io_time import IOTime
-    from vani.schema.profile import Profile
+    from vani.schema.advice import NoRecommendation
+    from vani.schema.profile import IOStats, Profile
 
 
 MOOT: frozenset[frozenset[str]] = frozenset(
@@ -67,7 +74,13 @@ def resolve(judged: Sequence[Judged]) -> tuple[list[Judged], list[tuple[Judged, 
     winners: list[Judged] = []
     lost: list[tuple[Judged, str]] = []
     by_file: dict[str, list[Judged]] = {}
+    roots = [other for other in judged if other.finding.removes]
     for candidate in sorted(judged, key=lambda candidate: candidate.rank):
+        root = next((other for other in roots if _removes(other, candidate)), None)
+        if root is not None:
+            where = candidate.finding.target.path or candidate.finding.target.app
+            lost.append((candidate, f"{where}: the change of {root.rule.id} ({root.rule.name}) removes this as well"))
+            continue
         winner, path = _contradicted(candidate, by_file)
         if winner is None:
             winners.append(candidate)
@@ -77,6 +90,15 @@ def resolve(judged: Sequence[Judged]) -> tuple[list[Judged], list[tuple[Judged, 
         else:
             lost.append((candidate, _sentence(candidate, winner, path)))
     return winners, lost
+
+
+def _removes(root: Judged, other: Judged) -> bool:
+    """True if the change of one finding removes what another acts on, on the same files or in the same app."""
+    if root is other or other.rule.settles not in root.finding.removes:
+        return False
+    if other.finding.files:
+        return not root.finding.files.isdisjoint(other.finding.files)
+    return root.finding.target.app == other.finding.target.app
 
 
 def _contradicted(judged: Judged, by_file: dict[str, list[Judged]]) -> tuple[Judged | None, str]:
@@ -223,3 +245,70 @@ def _after_the_same(gain: Gain, saved: float) -> Gain:
     before = max(0.0, gain.before_s - saved)
     best, after = min(before, gain.best_s), min(before, gain.after_s)
     return replace(gain, before_s=before, best_s=best, after_s=after, worst_s=max(after, min(before, gain.worst_s)))
+
+
+_SYNC: Final = frozenset({"sync"})
+_METADATA: Final = frozenset({"metadata"})
+_DATA: Final = frozenset({"read", "write"})
+_ALL: Final = _DATA | _SYNC | _METADATA
+_ACTS: Final = {
+    "flush": _SYNC | {"write"}, "opening": _METADATA, "files": _METADATA, "directory": _METADATA, "metadata": _METADATA,
+    "order": _DATA, "request-size": _DATA, "reading": {"read"}, "transfer": _DATA, "chunking": _DATA,
+    "alignment": _DATA, "fill": _DATA, "layout": _DATA | _SYNC, "writers": _DATA | _SYNC, "reuse": _DATA | {"seek"},
+    "caches": _DATA | {"seek"},
+}  # fmt: skip
+"""Kinds of calls that a recommendation acts on, by what its rule settles. Others act on all kinds."""
+
+_FLUSHES: Final = ("fsync", "fdatasync", "fflush", "msync", "sync")
+_MOVES: Final = {"read": "read", "recv": "read", "write": "write", "send": "write"}
+# Our choice: less than a quarter of the difference between two shares is noise.
+_STEPS: Final = 4
+
+
+def kind_of(call: str) -> str:
+    """The kind of a call, or of a kind of calls: read, write, sync, seek or metadata."""
+    name = call.lower()
+    if any(word in name for word in _FLUSHES):
+        return "sync"
+    if "seek" in name:
+        return "seek"
+    return next((kind for word, kind in _MOVES.items() if word in name and "readlink" not in name), "metadata")
+
+
+class Cause:
+    """The named cause of a profile's I/O time."""
+
+    def __init__(self, profile: Profile) -> None:
+        self._profile, self._cause, self._parts = profile, verdict_of(profile).cause, parts_of(profile)
+
+    def acted_on(self, rule: type[Rule], finding: Finding) -> int:
+        """Quarters of the cause's time that the recommendation acts on, 0 to 4."""
+        call = self._cause.call if self._cause is not None else None
+        if call is None or kind_of(call) not in _ACTS.get(rule.settles, _ALL | {"seek"}):
+            return 0
+        whole = _seconds(self._profile.workflow.io, call)
+        if not finding.files or not whole:
+            return _STEPS
+        listed = zip(self._profile.files, self._parts, strict=True)
+        acted_on = sum(_seconds(file.io, call) * part.time for file, part in listed if file.path in finding.files)
+        return round(_STEPS * min(1.0, acted_on / whole))
+
+
+    def why_not(self, silent: Iterable[NoRecommendation]) -> str:
+        """Why the rule that would act on the cause is silent; empty if there is no cause or no such rule."""
+        call = self._cause.call if self._cause is not None else None
+        rule = _RULES.get(kind_of(call)) if call is not None else None
+        why = next((entry.why for entry in silent if entry.rule == rule), None)
+        if self._cause is None or self._cause.share is None or why is None:
+            return ""
+        return f"{call} takes {format_share(self._cause.share)} of the I/O time; {rule} would act on it, but {why}."
+
+
+_RULES: Final = {"sync": "POS010", "metadata": "POS003"}
+"""The rule that acts on a kind of calls, where it is one."""
+
+
+def _seconds(io: IOStats, call: str) -> float:
+    """Seconds of a call, or of its kind if the source does not count functions."""
+    known = [row.time_s or 0.0 for row in io.calls or () if row.name == call]
+    return sum(known) if known else getattr(io.time_s, kind_of(call), None) or 0.0

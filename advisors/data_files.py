@@ -429,6 +429,11 @@ def is_journal(path: str) -> bool:
     return path.endswith(("-journal", "-wal"))
 
 
+def is_synchronous(file: FileEntity) -> bool:
+    """True if most opens have O_SYNC or O_DSYNC. With fewer, writes may go through the other descriptors."""
+    return 2 * (file.synchronous_opens or 0) > file.opens
+
+
 def app_of(file: FileEntity) -> str | None:
     """The app that uses the file; None if several do, because the figures are then of all of them."""
     return file.apps[0] if len(file.apps) == 1 else None
@@ -527,7 +532,9 @@ def is_checkpoint(path: str) -> bool:
 
 
 def is_software(path: str) -> bool:
-    """True for a file of an installed Python environment in any folder; FLD002 is about these."""
+    """True for a file of a Python program or an installed environment in any folder; FLD002 is about these."""
+    if path.endswith((".py", ".pyc")):
+        return True
     return not _SOFTWARE.isdisjoint(path.split("/")) or _PYTHON.search(path) is not None
 
 

@@ -262,7 +262,7 @@ def _direct_io(run: Workload) -> Seen | None:
 
 
 def _synchronous_writes(run: Workload) -> Seen | None:
-    waiting = [item for item in run.items if item.file.synchronous_opens and writes_of(item)]
+    waiting = [item for item in run.items if data_files.is_synchronous(item.file) and writes_of(item)]
     if sum(map(writes_of, waiting)) < FLUSHES:
         return None
     return run.in_files(waiting, "synchronous_opens", "io.ops.write")

@@ -50,15 +50,6 @@ class Folders:
         return sum(folder.files for _, folder in self.rows if is_written(folder))
 
     @property
-    def removes(self) -> int:
-        return sum(folder.removes or 0 for _, folder in self.rows)
-
-    @property
-    def removal_known(self) -> bool:
-        """True if the profile has the number of removed files for each folder."""
-        return all(folder.removes is not None for _, folder in self.rows)
-
-    @property
     def known(self) -> int:
         """Number of files with a known size."""
         return sum(folder.sizes.known for _, folder in self.rows if folder.sizes is not None)

@@ -21,10 +21,11 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from vani.advisors.catalogue import find, pick
 from vani.advisors.commands import comment
-from vani.advisors.competing_findings import Judged, resolve, together
+from vani.advisors.competing_findings import Cause, Judged, resolve, together
 from vani.advisors.diagnosis import diagnosis
 from vani.advisors.floors import above_floor
 from vani.advisors.gains import WIDEST, before_bounds, is_measurable, of_run, without_little
+from vani.advisors.libraries import in_its_words
 from vani.advisors.matter.io_share import IOShare
 from vani.advisors.placement import as_recorded, notes_on_mounts
 from vani.advisors.rule import (
@@ -140,10 +141,14 @@ def judge(
                 tunable = _tunable(_trials(rule, profile, system)) if most != "info" else []
                 silent.append(NoRecommendation(rule=rule.id, why=verdict, settings=tunable))
                 continue
-            for finding in verdict:
+            for generic in verdict:
                 # MAT001 is the bound itself.
                 if isinstance(rule, IOShare):
-                    judged.append(_judged(type(rule), finding))
+                    judged.append(_judged(type(rule), generic))
+                    continue
+                finding = in_its_words(type(rule), generic, profile)
+                if isinstance(finding, str):
+                    silent.append(NoRecommendation(rule=rule.id, why=finding))
                     continue
                 bound = of_run(
                     finding if rule.settles in OWN_FLOORS else above_floor(finding, profile, system), time
@@ -169,6 +174,7 @@ def judge(
         )
         for winner, now in zip(winners, together(winners, time, profile), strict=True)
     ]
+    cause = Cause(profile)
     # A stable sort keeps the order of `resolve` for equals. MAT001 comes first, because it limits all others.
     ranked = sorted(
         zip(winners, recommendations, strict=True),
@@ -176,19 +182,24 @@ def judge(
             pair[0].rule is not IOShare,
             # A known but negligible gain does not rank above an unknown one.
             pair[1].severity == "info",
+            -cause.acted_on(pair[0].rule, pair[0].finding),
             -pair[0].seconds,
             ORDER.index(pair[1].severity),
         ),
     )
     ranked_recommendations = [recommendation for _, recommendation in ranked]
     worth_following = [winner for winner, recommendation in ranked if recommendation.severity != "info"]
-    touched_s = [winner.finding.touched_s for winner in worth_following if winner.rule is not IOShare]
+    followed = [winner for winner in worth_following if winner.rule is not IOShare]
+    touched_s = [winner.finding.touched_s for winner in followed]
+    is_acted_on = any(cause.acted_on(winner.rule, winner.finding) for winner in followed)
     return Advice(
         profile=profile_ref,
         system=system_ref,
         damage=damage(profile),
         verdict=with_remedy(verdict_of(profile), ranked_recommendations),
-        remainder=remainder(profile, time, max(touched_s, default=0.0)),
+        remainder=remainder(
+            profile, time, max(touched_s, default=0.0), "" if is_acted_on else cause.why_not(silent)
+        ),
         diagnosis=observations,
         notes=notes or None,
         recommendations=ranked_recommendations,
@@ -331,7 +342,7 @@ def _recommendation(
             Evidence(attribute=item.attribute, value=item.value)  # type: ignore[arg-type]
             for item in finding.evidence
         ],
-        reason=finding.reason,
+        reason=f"{finding.reason} {finding.advice}".rstrip(),
         # There is no estimate from seconds that the tracer lengthened.
         expected=None
         if finding.gain is None or overhead_of(profile) is not None
@@ -388,11 +399,11 @@ def _expected(gain: Gain | str | Perhaps, profile: Profile, *, is_bound: bool) -
 _NOT_REDUCED: Final = "no setting of storage reduces it"
 
 
-def remainder(profile: Profile, time: IOTime | None, acted_on_s: float) -> Remainder | None:
+def remainder(profile: Profile, time: IOTime | None, acted_on_s: float, why_not: str = "") -> Remainder | None:
     """Describe the time that recommendations leave; None if I/O does not matter or they act on at least half of it.
 
     `acted_on_s` is the largest number of seconds that a single recommendation acts on, because it is unknown how much
-    several overlap.
+    several overlap. `why_not` is the reason why nothing acts on the named cause.
     """
     verdict = verdict_of(profile)
     if time is None or verdict.matters != "yes" or acted_on_s >= LEAST * time.calls_s:
@@ -407,6 +418,7 @@ def remainder(profile: Profile, time: IOTime | None, acted_on_s: float) -> Remai
     text = f"Recommendations act on at most {format_seconds(acted_on_s)} of the {whole} in I/O calls."
     if not acted_on_s:
         text = f"No rule has a setting for the {whole} in I/O calls."
+    text = f"{text} {why_not}".rstrip()
     return Remainder(kind="file_system", seconds=left, share=left / time.calls_s, sentence=text)
 
 

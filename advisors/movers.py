@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from vani.models.contention import CLIENT_RATE
 from vani.models.run_time import seconds_of
+from vani.models.savings import LARGE
 from vani.units import MiB
 
 if TYPE_CHECKING:
@@ -225,15 +226,23 @@ def _waits(app: App, balance: RankBalance) -> bool:
 def is_moved_within(file: FileEntity) -> bool:
     """True if a process repeatedly moves data within a file: a library makes room for something that grows.
 
-    The copy starts at the end, because bytes must be read before they are overwritten.
+    The copy starts at the end, because bytes must be read before they are overwritten. Without that, bytes are read and
+    written at the same place: a buffer goes along with each piece.
     """
     io = file.io
-    if file.readers != 1 or file.writers != 1 or (file.format != "netcdf" and (file.stride or 0) >= 0):
+    goes_back = file.interface in ("netcdf", "pnetcdf") or (file.stride or 0) < 0
+    if file.readers != 1 or file.writers != 1 or not goes_back:
         return False
     return all(
         distinct and (moved or 0) >= _TIMES * distinct
         for moved, distinct in ((io.bytes.read, io.footprint.read), (io.bytes.written, io.footprint.written))
     )
+
+
+def is_rewritten(file: FileEntity) -> bool:
+    """True if a small file is written as a whole several times, such as a program's state: nothing can be joined."""
+    once = file.io.footprint.written
+    return bool(once and once <= LARGE and (file.io.bytes.written or 0) >= _TIMES * once)
 
 
 def _share(layer: Interface | None) -> float | None:

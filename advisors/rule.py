@@ -159,6 +159,11 @@ class Finding:
         gain nothing. None if it is unknown whether the run gets faster.
     stripes
         Stripes that `files` get if the finding is followed, for rules whose settings must match them.
+    advice
+        The end of the reason, with what to do, for users who call the file system themselves. A library's own remedy
+        replaces it (`vani.advisors.libraries`).
+    removes
+        What else the change removes on `files`, by what rules settle: other remedies for these are left out.
     settings
         None: those that the lines of `apply` set (`vani.advisors.judge`).
     """
@@ -176,6 +181,8 @@ class Finding:
     files: frozenset[str] = frozenset()
     acts_on: Literal["file_system", "libraries"] = "file_system"
     settings: Sequence[TunableSetting] | None = None
+    advice: str = ""
+    removes: frozenset[str] = frozenset()
 
     @property
     def known_gain(self) -> Gain | None:

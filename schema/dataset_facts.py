@@ -1,5 +1,7 @@
 """Facts about the files of a data set: formats by suffix and by first bytes, attributes, values, and compression."""
 
+import re
+from collections.abc import Iterable
 from pathlib import Path, PurePosixPath
 from typing import Annotated, Final, Literal
 
@@ -39,6 +41,28 @@ _MAGIC: Final = (
     (b"II*\0", "tiff"), (b"MM\0*", "tiff"), (b"II+\0", "tiff"), (b"MM\0+", "tiff"),
     (b"GRIB", "grib"), (b"root", "root"), (b"PAR1", "parquet"), (b"ARROW1\0\0", "arrow"),
 )  # fmt: skip
+
+_PACKAGE: Final = re.compile(r"/(?:site|dist)-packages/([A-Za-z]\w*)/")
+_SHARED_LIBRARY: Final = re.compile(r"/lib([A-Za-z][A-Za-z0-9]*)[^/]*\.so[^/]*$")
+_STANDARD_LIBRARY: Final = re.compile(r"/lib(?:64)?/python3\.\d+/(?:lib-dynload/_)?(sqlite3|dbm)\b")
+_READS_AND_WRITES: Final = frozenset({
+    "adios2", "arrow", "astropy", "cfitsio", "cv2", "dask", "dbm", "fsspec", "gdal", "h5py", "hdf5", "imageio",
+    "joblib", "leveldb", "lmdb", "netCDF4", "netcdf", "numpy", "nibabel", "pandas", "PIL", "pnetcdf", "polars",
+    "pyarrow", "rasterio", "rocksdb", "safetensors", "sqlite3", "tables", "tensorflow", "tensorstore",
+    "tifffile", "torch", "torchvision", "uproot", "webdataset", "xarray", "zarr",
+})  # fmt: skip
+
+
+def libraries_loaded(paths: Iterable[str]) -> list[str]:
+    """Names of packages and shared libraries that read and write data, among the files that a program opened."""
+    found = set()
+    for path in paths:
+        if "-packages/" in path or ".so" in path or "/python3" in path:
+            match = _PACKAGE.search(path) or _SHARED_LIBRARY.search(path) or _STANDARD_LIBRARY.search(path)
+            if match is not None and match[1] in _READS_AND_WRITES:
+                found.add(match[1])
+    return sorted(found)
+
 
 # Specialised contents of a general container format, recognisable only by the file's name.
 _SPECIAL: Final = {("hdf5", "netcdf"), ("zip", "npz")}

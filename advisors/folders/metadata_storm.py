@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from vani.advisors.commands import quoted_path
 from vani.advisors.data_files import SERVED, share_of
@@ -30,10 +30,9 @@ class MetadataStorm(Rule):
         users. More nodes do not make this faster, because they wait in one queue.
     Recommends
         Fewer and larger files. For output: one file per process (or one for all) in a container format (HDF5, ADIOS,
-        NetCDF) or an archive. For input: an archive (HDF5, tar, SquashFS) that each process opens once. For files that
-        the run removes: a folder on the node (`$TMPDIR`), where no server is involved; where a trace does not show
-        removals, both ways are named and no layout is set. If many processes must make files in one folder: a separate
-        folder for each.
+        NetCDF) or an archive. For input: an archive (HDF5, tar, SquashFS) that each process opens once. For files whose
+        removal is the last thing that happens to them: a folder on the node (`$TMPDIR`), where no server is involved.
+        If many processes must make files in one folder: a separate folder for each.
     Stays silent when
         Small files are few; their metadata takes less of the I/O time; they are on the node already; folders are not
         known.
@@ -102,7 +101,7 @@ class MetadataStorm(Rule):
     def _finding(
         self, small: Folders, profile: Profile, system: System, files: int, share: float, *, everywhere: bool
     ) -> Finding:
-        served, io = _of_all(profile), profile.workflow.io
+        served, io, layout = _of_all(profile), profile.workflow.io, _layout(small, profile)
         part = min(1.0, share / served) if served else 0.0
         before = of_profile_s(profile, "metadata") * share_of([io], SERVED) * part
         # A file per process saves little if there are hardly more files than processes. Then use one for all.
@@ -129,36 +128,38 @@ class MetadataStorm(Rule):
         return Finding(
             target=Target("dataset") if everywhere else small.target(profile),
             reason=f"{where}{sizes}: creating, opening, closing, querying and removing them (and "
-            f"their folders) takes {format_share(share)} of the I/O time. {_advice(small)} "
-            + (
-                "One file for all is enough."
-                if packs == 1
-                else f"{format_count(packs)} files are enough, one per process."
-            ),
+            f"their folders) takes {format_share(share)} of the I/O time.",
+            advice=_ADVICE[layout]
+            + (" One file for all is enough." if packs == 1 else f" {format_count(packs)} files are enough, one each."),
             confidence=0.7,
             touched_s=before,
-            recommended={"files": packs} | ({"layout": layout} if (layout := _layout(small)) else {}),
+            recommended={"files": packs, "layout": layout},
             current={"files": files},
             evidence=[
                 Evidence("workflow.io.time_s.metadata", io.time_s.metadata),
                 *small.evidence("creates", "removes", "metadata_time_s"),
             ],
             gain=gain,
-            apply=_lines(small),
+            apply=_lines(small, layout),
             files=small.listed(profile),
-            settings=() if everywhere else self._tunable(small, profile, system, files * int(usual or self.max_size)),
+            removes=frozenset({"request-size"}),
+            settings=()
+            if everywhere
+            else self._tunable(small, layout, profile, system, files * int(usual or self.max_size)),
         )
 
-    def _tunable(self, small: Folders, profile: Profile, system: System, total: int) -> list[TunableSetting]:
+    def _tunable(
+        self, small: Folders, layout: str, profile: Profile, system: System, total: int
+    ) -> list[TunableSetting]:
         """Settings that put removed files into TMPDIR on the node, or kept ones, which are copied back at the end."""
         near = staging.tiers(profile, system, spare=self.spare, memory_share=self.memory_share)
         tier = staging.choose(near, total=total, nodes=profile.job.nodes or 1, shared=False)
         if isinstance(tier, str) or tier.plain_dir is None:
             return []
-        if _layout(small) == "node_local":
+        if layout == "node_local":
             return [TunableSetting("environment", [{"TMPDIR": tier.plain_dir}])]
         paths = {row.path for _, row in small.rows}
-        if _layout(small) == "archive" or len(paths) != 1:
+        if layout == "archive" or len(paths) != 1:
             return []
         return [TunableSetting("stage_out", [{"near": tier.plain_dir}], paths.pop())]
 
@@ -177,42 +178,32 @@ def _of_folders(profile: Profile) -> float:
     return (io.metadata_kinds.directory.time_s or 0.0) / calls_s(io)
 
 
-def _layout(small: Folders) -> str | None:
-    """Where the files belong; None if that depends on whether the run removes them, which is unknown."""
-    if 2 * small.removes >= small.files:
+def _layout(small: Folders, profile: Profile) -> str:
+    """Where the files belong: `node_local` if their removal is the last thing that happens to most of them."""
+    files = [file for file in profile.files if file.path in small.listed(profile)]
+    if 2 * sum(file.role == "temporary" for file in files) > len(files):
         return "node_local"
-    if 2 * small.written < small.files:
-        return "archive"
-    return "container" if small.removal_known else None
+    return "archive" if 2 * small.written < small.files else "container"
 
 
-def _advice(small: Folders) -> str:
-    return {
-        "node_local": "The run removes most of them itself: as scratch files they belong on the node, or in one file "
-        "per process.",
-        "container": "Write them into one container (HDF5, ADIOS, NetCDF) or archive per process.",
-        "archive": "Pack them into an archive (HDF5, tar, SquashFS) that each process opens once.",
-        None: "Whether the run removes them again is not known: scratch files belong on the node, what stays in one "
-        "container (HDF5, ADIOS, NetCDF) or archive per process.",
-    }[_layout(small)]
+_ADVICE: Final = {
+    "node_local": "Most of them are removed in the end: scratch files belong on the node.",
+    "container": "Write them into one container (HDF5, ADIOS, NetCDF) or archive per process.",
+    "archive": "Pack them into an archive (HDF5, tar, SquashFS) that each process opens once.",
+}
 
 
-def _lines(small: Folders) -> str:
-    crowded = [row for _, row in small.rows if (row.makers or 0) > 1]
+def _lines(small: Folders, layout: str) -> str:
     paths = {row.path for _, row in small.rows}
     folder = (quoted_path(paths.pop()) if len(paths) == 1 else None) or "FOLDER"
-    lines: dict[str | None, str] = {
+    text = {
         "node_local": "in the program: write scratch files below $TMPDIR of the node if the process that wrote them "
         "reads them; otherwise append them to one file per process",
         "container": "in the program: one HDF5 file per process, a data set in place of each file; or, where the files "
         "must stay, write them on the node and `tar` them to the file system at the end",
         "archive": f"before the run, once: pack the folder (`tar -cf packed.tar -C {folder} .`, or\n"
         f"  `mksquashfs {folder} packed.sqsh`), and let the program read from that",
-    }
-    lines[None] = f"files that the run removes: {lines['node_local']}\nfiles that stay: {lines['container']}"
-    layout = lines[_layout(small)]
-    if crowded:
-        layout += (
-            "\nwhere files must stay apart: a separate folder for each process, made before they begin"
-        )
-    return layout
+    }[layout]
+    if any((row.makers or 0) > 1 for _, row in small.rows):
+        text += "\nwhere files must stay apart: a separate folder for each process, made before they begin"
+    return text

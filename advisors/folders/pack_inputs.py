@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from vani.advisors.commands import Language, code_lines, comment, language_of, quoted_path
+from vani.advisors.commands import quoted_path
 from vani.advisors.data_files import folder_of_pattern, is_data
 from vani.advisors.rule import Finding, Gain, Rule, Target, Verdict, figures
 from vani.models.io_time import calls_s
@@ -109,27 +109,13 @@ class PackInputs(Rule):
             current={"files": pattern.files, "opens": pattern.opens},
             evidence=figures(pattern, f"patterns[{position}]", "pattern", "files", "opens", "bytes.read", "time_s"),
             gain=gain,
-            apply=[
-                *comment(
-                    "before the run, once: pack the files into shards, in a random order where they are samples\n"
-                    "  (`tar` files for WebDataset, HDF5, Zarr, Parquet, LMDB); each process reads whole shards;\n"
-                    f"  or, for a program that must see files: `mksquashfs {quoted_path(folder) or 'FOLDER'} "
-                    "inputs.sqsh`, mounted on each node"
-                ),
-                *(code_lines(_code(shards), "Python") if language_of(None, profile) == "Python" else []),
-            ],
+            apply="before the run, once: pack the files into shards, in a random order where they are samples\n"
+            "  (`tar` files for WebDataset, HDF5, Zarr, Parquet, LMDB); each process reads whole shards;\n"
+            f"  or, for a program that must see files: `mksquashfs {quoted_path(folder) or 'FOLDER'} inputs.sqsh`, "
+            "mounted on each node",
+            removes=frozenset({"opening", "request-size"}),
             files=frozenset(file.path for file in profile.files if file.path.startswith(folder + "/")),
         )
-
-
-def _code(shards: int) -> dict[Language, str]:
-    names = "000000" if shards == 1 else f"{{000000..{shards - 1:06d}}}"
-    return {
-        "Python": "before:  samples = torchvision.datasets.ImageFolder(folder)\n"
-        'pack:    with webdataset.ShardWriter("train-%06d.tar", maxcount=samples of a shard) as shards:\n'
-        '             shards.write({"__key__": name, "jpg": image, "cls": label})   # for each sample\n'
-        f'after:   samples = webdataset.WebDataset("train-{names}.tar", shardshuffle={shards}).shuffle(1000)'
-    }
 
 
 def _once(pattern: NamePattern) -> int:

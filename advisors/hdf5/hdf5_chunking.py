@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from vani.advisors.data_files import Access
 from vani.advisors.hdf5 import HDF5Files, hdf5_files, hdf5_uses
 from vani.advisors.rule import Answer, Finding, Rule, Verdict
-from vani.advisors.small_requests import aggregated, moved_both_ways
 from vani.units import KiB, MiB, format_bytes, format_count
 
 if TYPE_CHECKING:
@@ -52,10 +50,10 @@ class HDF5Chunking(Rule):
     # Our choice: fewer requests are not worth a change.
     min_operations = 100
 
-    def check(self, profile: Profile, system: System) -> Verdict:
-        return self.among(self._judge(use, system) for use in hdf5_uses(profile))
+    def check(self, profile: Profile, system: System) -> Verdict:  # noqa: ARG002 - applies on every machine
+        return self.among(self._judge(use) for use in hdf5_uses(profile))
 
-    def _judge(self, use: HDF5Files, system: System) -> Answer:
+    def _judge(self, use: HDF5Files) -> Answer:
         layer, shape, size = use.layer, use.layer.data_representation, use.layer.granularity.data
         if why := use.missing("data_representation.chunked") or use.missing("granularity.data"):
             return why
@@ -65,10 +63,13 @@ class HDF5Chunking(Rule):
             return "contiguous data sets of one dimension gain nothing from chunks"
         if not shape.chunked and layer.access_pattern not in ("strided", "random"):
             return "contiguous data sets are accessed in the order of their bytes"
+        if shape.chunked and any(i.io.transfer_size.write and (i.io.transfer_size.write.max or 0) >= self.min_piece
+                                 for i in use.items):
+            return "chunks are larger than the pieces: the chunk cache decides (HD5004)"
         group = use.of(i for i in use.items if i.io.ops.read + i.io.ops.write >= self.min_operations)
         if not group.items:
             return f"no file of HDF5 has {format_count(self.min_operations)} data operations or more"
-        before, rows, chunk = group.data_s(), [*map(moved_both_ways, group.items)], int(self.chunk_bytes)
+        before, chunk = group.data_s(), int(self.chunk_bytes)
         how = "in small chunks" if shape.chunked else f"as contiguous arrays of {shape.dims} dimensions"
         return Finding(
             target=group.target,
@@ -85,8 +86,7 @@ class HDF5Chunking(Rule):
                 ),
                 *group.figures("path"),
             ],
-            gain=aggregated("data_time_s", before, rows, Access(group.items[0], reads=True), system, chunk)
-            or "supply a trace with times",
+            gain="fewer requests of the same bytes; measure a run with them",
             apply=f"in the program, chunk[] being the part that one process accesses ({chunk} bytes or more):\n"
             "  C:     H5Pset_chunk(dcpl, rank, chunk);\n"
             "  h5py:  file.create_dataset(name, shape, dtype, chunks=chunk)\n"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from vani.advisors.commands import comment, quoted_path
 from vani.advisors.data_files import SERVED, SHOWN, app_of, extent, share_of
-from vani.advisors.lustre.layout_trials import costliest_folder, layouts_of
+from vani.advisors.lustre.layout_rule import costliest_folder, layouts_of
 from vani.advisors.placement import default_stripes, keeps_own_layout, places
 from vani.advisors.rule import Evidence, Finding, Rule, Target, TunableSetting, Verdict
 from vani.models.run_time import of_files_s

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from vani.advisors.commands import comment, quoted_path
 from vani.advisors.data_files import SHOWN, Item, app_of, data_files, extent, files_of, folder_of
-from vani.advisors.lustre.layout_trials import costliest_folder, layouts_of
+from vani.advisors.lustre.layout_rule import costliest_folder, layouts_of
 from vani.advisors.movers import moved_in
 from vani.advisors.placement import keeps_own_layout, own_stripes, places, present_stripes
 from vani.advisors.rule import Evidence, Finding, Rule, Target, TunableSetting, Verdict

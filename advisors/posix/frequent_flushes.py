@@ -1,11 +1,10 @@
-"""POS010: a program that flushes after each write, or waits for flushing most of its I/O time."""
+"""POS010: a program that flushes its files again and again, or waits for flushing most of its I/O time."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
-from vani.advisors.commands import Language, code_lines, comment, language_of
 from vani.advisors.data_files import (
     Group,
     Item,
@@ -13,8 +12,6 @@ from vani.advisors.data_files import (
     by_folder,
     data_files,
     files_of,
-    folder_of,
-    is_journal,
 )
 from vani.advisors.rule import Finding, Gain, Rule, Target, Verdict
 from vani.models.run_time import cost_s, seconds
@@ -27,24 +24,24 @@ if TYPE_CHECKING:
 
 
 class FrequentFlushes(Rule):
-    """The program flushes after each write, or waits for flushing most of its I/O time.
+    """The program flushes its files again and again, or waits for flushing most of its I/O time.
 
     Looks at
-        The files of one folder, or of one app: flushes (`fsync`, `fdatasync`, `msync` and similar) per write, and their
-        share of the I/O time and of the run.
+        The files of one folder, or of one app: flushes (`fsync`, `fdatasync`, `msync` and similar), and their share of
+        the I/O time.
     Why
         A flush waits until all servers have the bytes on disk. Nothing else happens meanwhile, and data that caches on
         the way would merge into large requests goes out in small ones. One flush at the end of a file is as safe for
         readers of the complete file.
     Recommends
-        If there are at least `min_per_write` flushes per write, and more than one per file: write pieces of 4 MiB, and
-        flush once, before the file is closed. If the source counts the time of flushes with that of writes, this is
-        reported without a gain. If files are flushed once already and flushing still takes `min_time` of the I/O time
-        and `min_run` of the app's run: write them to storage near the nodes that survives a failure and copy them in
-        the background (BB003), or flush in a thread while the program computes. For a database: one transaction for
-        many changes.
+        If there are `min_per_write` flushes per write, or each writer flushes a file `min_flushes` times, at most
+        `max_bytes` each: write pieces of 4 MiB, and flush once, before the file is closed, or once for several steps;
+        for a database, one transaction for many changes. If the source counts the time of flushes with that of writes,
+        this is reported without a gain, and flushes per write decide. If files are flushed once already and flushing
+        `min_bytes` or more still takes `min_time` of the I/O time: write them to storage near the nodes that survives a
+        failure and copy them in the background (BB003), or flush in a thread while the program computes.
     Stays silent when
-        Nothing is flushed, or rarely, or flushing takes little of the I/O time or of the run.
+        Nothing is flushed, or rarely.
     Source
         fsync(2); Lustre manual, section on `sync` and commit on share; SQLite FAQ, question 19. A benchmark that
         flushes to measure storage (IOR -e) has to.
@@ -54,6 +51,9 @@ class FrequentFlushes(Rule):
             for (...) { write(fd, record, n); fsync(fd); }        // before
             for (...) write(fd, record, n);  fsync(fd);           // after
 
+            H5Dwrite(...);  H5Fflush(file, H5F_SCOPE_GLOBAL);     // before, for each of 6 data sets
+            for (...) H5Dwrite(...);  H5Fflush(...);              // after, once for a step
+
             for row in rows: db.execute(insert, row); db.commit()   # before: SQLite
             with db: db.executemany(insert, rows)                   # after
     """
@@ -62,28 +62,22 @@ class FrequentFlushes(Rule):
     settles = "flush"
     sources = ("fsync(2)",)
 
-    # Our choice: two writes per flush are a log, more are a block.
+    # Our choice: two writes per flush are a log, more are a block. Where times are known, they decide.
     min_per_write = 0.5
     # Our choice: fewer flushes are headers and trailers.
     min_flushes = 8
-    # Our choice: most of the I/O time.
+    # Our choice: a flush of more waits for the bytes, as the last one would.
+    max_bytes = 64 * MiB
+    # Our choice: most of the I/O time, and more than a database or a log.
     min_time = 0.5
-    # Share of the app's run: half of the share that Xie et al. (section II) allow for all I/O.
-    min_run = 0.05
+    min_bytes = 16 * MiB  # see min_time
 
     def check(self, profile: Profile, system: System) -> Verdict:  # noqa: ARG002 - applies on every machine
         flushed = data_files(profile, lambda file: bool(file.io.ops.sync))
         if not flushed:
             return "no file that is read or written is flushed"
-        databases = _databases(flushed)
-        # A database flushes for each commit, so fewer flushes need fewer commits.
-        others = [item for item in flushed if item not in databases]
-        often = [item for items in alike(others) if self._is_often(Group(None, "", items)) for item in items]
-        findings = [
-            _after_each_write(group)
-            for group in by_folder(often, profile)
-            if _flushes(group) >= self.min_flushes
-        ]
+        often = [item for items in alike(flushed) if self._is_often(Group(None, "", items)) for item in items]
+        findings = [_often(group) for group in by_folder(often, profile)]
         known = {path for finding in findings for path in finding.files}
         rest: defaultdict[str, list[Item]] = defaultdict(list)
         for item in flushed:
@@ -91,50 +85,39 @@ class FrequentFlushes(Rule):
                 rest[item.file.apps[0] if item.file.apps else ""].append(item)
         for app in profile.apps:
             group = Group(app, "", rest[app.name])
-            if group.items and self._is_bound(group, app, profile):
-                of_databases = group.of(item for item in group.items if item in databases)
-                if not any(is_journal(path) for path in of_databases.paths):
-                    of_databases = group.of([])
-                plain = group.of(item for item in group.items if item not in of_databases.items)
-                findings += [_commits(app, of_databases, profile)] if of_databases.items else []
-                findings += [_bound(app, plain)] if _flushes(plain) >= self.min_flushes else []
+            if not findings and group.items and self._is_bound(group, app):
+                findings.append(_bound(app, group))
         return findings or self._why_not(Group(None, "", flushed), profile)
 
     def _why_not(self, flushed: Group, profile: Profile) -> str:
         """The reason for no finding: how many flushes there are and how little time they take."""
-        flushes = _flushes(flushed)
-        few = (
-            "at most one for each file"
-            if flushes <= files_of(flushed.items)
-            else f"fewer than {self.min_per_write:g} to a write"
-        )
+        flushes, taken = _flushes(flushed), flushed.scaled("io.time_s.sync", "time")
+        few = f"files are flushed {format_count(flushes)} times"
+        if flushes > files_of(flushed.items):
+            few += f", fewer than {self.min_flushes:g} times by each writer"
+        else:
+            few += ", at most once each"
         if _is_hidden(flushed):
-            return (
-                f"files are flushed {format_count(flushes)} times, {few}, and the time of flushes is counted as write "
-                "time"
-            )
-        if flushes < self.min_flushes:
-            return f"files are flushed {format_count(flushes)} times: fewer than {self.min_flushes:g}"
-        total, taken = seconds(profile.workflow.io.time_s.total), flushed.seconds("io.time_s.sync")
-        share = format_share(min(1.0, taken / total) if total else None)
-        needed = f"{format_share(self.min_time)} of an app's I/O time and {format_share(self.min_run)} of its run"
-        return (
-            f"{format_count(flushes)} flushes, {few}, take {share} of the I/O time, {format_seconds(taken)} over all "
-            f"processes: a finding needs {needed}"
-        )
+            return f"{few}, and the time of flushes is counted as write time"
+        total = seconds(profile.workflow.io.time_s.total)
+        return f"{few}: {format_share(min(1.0, taken / total) if total else None)} of the I/O time"
 
     def _is_often(self, group: Group) -> bool:
         # The recommendation itself is one flush per file.
-        flushes, files = _flushes(group), files_of(group.items)
-        writes = group.scaled("io.ops.write", "writes")
-        return writes > files and flushes > files and flushes >= self.min_per_write * writes
-
-    def _is_bound(self, group: Group, app: App, profile: Profile) -> bool:
-        if _flushes(group) < self.min_flushes:
+        flushes, writes = _flushes(group), group.scaled("io.ops.write", "writes")
+        files = files_of(group.items)
+        if writes <= files or flushes <= files or flushes < self.min_flushes:
             return False
-        run = app.runtime_s or profile.workflow.runtime_s or 0.0
-        is_most = group.scaled("io.time_s.sync", "time") >= self.min_time * seconds(app.io.time_s.total) > 0
-        return is_most and _spent(group) >= self.min_run * run > 0
+        if group.scaled("io.bytes.written", "written") > self.max_bytes * flushes:
+            return False
+        again = flushes >= self.min_flushes * group.writers and not _is_hidden(group)
+        return again or flushes >= self.min_per_write * writes
+
+    def _is_bound(self, group: Group, app: App) -> bool:
+        taken = group.scaled("io.time_s.sync", "time")
+        if group.scaled("io.bytes.written", "written") < self.min_bytes:
+            return False
+        return _flushes(group) >= self.min_flushes and taken >= self.min_time * seconds(app.io.time_s.total) > 0
 
 
 def _spent(group: Group) -> float:
@@ -168,7 +151,7 @@ _APART = (
 )
 
 
-def _after_each_write(group: Group) -> Finding:
+def _often(group: Group) -> Finding:
     flushes, writes = _flushes(group), round(group.scaled("io.ops.write", "writes"))
     size = round(group.scaled("io.bytes.written", "written") / writes)
     spent, once, hidden = _spent(group), min(flushes, group.writers), _is_hidden(group)
@@ -185,8 +168,8 @@ def _after_each_write(group: Group) -> Finding:
         target=group.target,
         reason=f"{format_count(flushes)} flushes for {format_count(writes)} writes to {group.words}, "
         f"{format_bytes(size)} on average, {'take, with these writes, ' if hidden else 'take '}{format_seconds(spent)} "
-        f"of the run. Each flush waits until the data is on disk. Requests of {LARGE // MiB} MiB and one flush before "
-        "the file is closed are as safe." + (_APART if hidden else ""),
+        f"of the run. Each flush waits until the data is on disk." + (_APART if hidden else ""),
+        advice=f"Requests of {LARGE // MiB} MiB and one flush before the file is closed are as safe.",
         confidence=0.6,
         touched_s=spent,
         recommended={"flushes": "once per file", "request_bytes": LARGE},
@@ -220,70 +203,4 @@ def _bound(app: App, group: Group) -> Finding:
     )
 
 
-def _databases(items: list[Item]) -> set[Item]:
-    """SQLite journals, their databases, and their folders, which are flushed with a journal."""
-    journals = {item.file.path for item in items if is_journal(item.file.path)}
-    paths = journals | {_database(path) for path in journals} | {folder_of(path) for path in journals}
-    return {item for item in items if item.file.path in paths}
-
-
-def _database(journal: str) -> str:
-    return journal.rpartition("-")[0]
-
-
-def _commits(app: App, group: Group, profile: Profile) -> Finding:
-    flushes, spent = _flushes(group), _spent(group)
-    journals = [item for item in group.items if is_journal(item.path)]
-    names = dict.fromkeys(_database(item.path) for item in journals)
-    busiest = max(journals, key=lambda item: item.io.ops.sync)
-    where = f"the database {next(iter(names))}" if len(names) == 1 else f"{format_count(len(names))} databases"
-    gain = Gain.at_best(
-        "sync_time_s",
-        spent,
-        after=spent * (1 + 1 / _CHANGES) / 2,
-        best=spent / _CHANGES,
-        method=f"{_CHANGES} changes to a commit: high, as many times fewer flushes; middle, half of their time "
-        "stays for more bytes in each; low: the program commits as often as it can",
-    )
-    return Finding(
-        target=Target("app", None, app.name),
-        reason=f"{app.name} commits changes of {where} one by one: {format_count(flushes)} flushes take "
-        f"{format_seconds(spent)} of the run, since each commit waits until it is on disk. Many changes in one "
-        "transaction need one flush.",
-        confidence=0.6,
-        touched_s=spent,
-        recommended={"flushes": "one transaction for many changes"},
-        current={"flushes": flushes},
-        evidence=group.figures(*_FIGURES),
-        gain=None if _is_hidden(group) else gain,
-        apply=[
-            *code_lines(_TRANSACTIONS, language_of(app, profile)),
-            *comment(
-                ("" if busiest.path.endswith("-wal") else _WAL)
-                + "or keep the database on storage near the node while the program runs"
-            ),
-        ],
-        files=group.paths,
-    )
-
-
 _FIGURES = ("path", "io.ops.sync", "io.ops.write", "io.time_s.sync")
-
-_CHANGES = 100
-"""Changes per commit: with this many, the cost of commits is negligible (SQLite FAQ, question 19)."""
-
-_WAL = (
-    "fewer flushes for each commit (SQLite): PRAGMA journal_mode=WAL, for processes of one node only; with\n"
-    "  PRAGMA synchronous=NORMAL, the last commits may be lost if the node fails\n"
-)
-
-_TRANSACTIONS: dict[Language, str] = {
-    "Python": (
-        'before:  for row in rows: db.execute("INSERT INTO t VALUES (?, ?)", row); db.commit()\n'
-        'after:   with db: db.executemany("INSERT INTO t VALUES (?, ?)", rows)'
-    ),
-    "C": (
-        "before:  for (...) { sqlite3_step(insert);  sqlite3_reset(insert); }\n"
-        'after:   sqlite3_exec(db, "BEGIN", 0, 0, 0);  for (...) { ... }  sqlite3_exec(db, "COMMIT", 0, 0, 0);'
-    ),
-}

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from vani.advisors.commands import quoted_path
 from vani.advisors.data_files import Access, Group, Item, by_folder, extent, posix_files, posix_items
-from vani.advisors.movers import is_moved_within
+from vani.advisors.movers import is_moved_within, is_rewritten
 from vani.advisors.rule import Finding, Gain, Rule, Verdict
 from vani.advisors.small_requests import usual_at_most
 from vani.models import staging
@@ -80,7 +80,9 @@ class RandomAccesses(Rule):
 
     def _is_random(self, item: Item) -> bool:
         io = item.io
-        if is_moved_within(item.file) or io.access_pattern is None or io.access_pattern.random < self.min_random:
+        if is_moved_within(item.file) or is_rewritten(item.file):
+            return False
+        if io.access_pattern is None or io.access_pattern.random < self.min_random:
             return False
         # Accesses entirely past the end of the file have no offset in it (POS008).
         if not (io.bytes.written or 0) and io.past_end.read and io.past_end.read >= (io.bytes.read or 0):

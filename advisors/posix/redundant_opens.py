@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 from vani.advisors.data_files import (
@@ -24,6 +25,9 @@ from vani.units import format_count, format_number, format_share
 if TYPE_CHECKING:
     from vani.schema.profile import App, Profile
     from vani.schema.system import System
+
+# Our choice, as in POS011: reading twice may be two steps of a program.
+_WALKS = 3
 
 # Calls that query a file's attributes, without suffixes and underscores.
 _STATS = ("stat", "lstat", "fstat", "xstat", "lxstat", "fxstat", "stat64", "access", "newfstatat", "fstatat")
@@ -75,7 +79,9 @@ class RedundantOpens(Rule):
     min_redundant = 16
 
     def check(self, profile: Profile, system: System) -> Verdict:  # noqa: ARG002 - applies on every machine
-        accessed = posix_items(profile)
+        mapped = {path for entry in profile.unseen or () if entry.kind == "memory_mapped" for path in entry.files}
+        # What moves by mappings is no read or write.
+        accessed = [item for item in posix_items(profile) if item.path not in mapped]
         known = alike(accessed)
         reopened = {item for items in known if self._reopened(items) for item in items}
         queried = {item for items in known if self._queried(items) for item in items}
@@ -104,9 +110,13 @@ class RedundantOpens(Rule):
         opens, needed, metadata, data = (
             round(sum(map(count, group.items))) for count in (_opens, _needed, _served, _data)
         )
-        before, gain = group.metadata_s(OPENING), None
+        before = group.metadata_s(OPENING)
+        gain: Gain | str | None = None
+        walks_s = _walks_s(group) if reopened else 0.0
         left = before * (min(1.0, needed / opens) if opens else 1.0)
-        if left < before:
+        if walks_s:
+            gain = "each open reads headers and indices again, which one open reads once: measure a run with it"
+        elif left < before:
             gain = Gain.at_best(
                 "metadata_time_s",
                 before,
@@ -134,7 +144,7 @@ class RedundantOpens(Rule):
             target=group.target,
             reason=reason,
             confidence=0.7 if reopened else 0.4,
-            touched_s=group.metadata_s(SERVED),
+            touched_s=group.metadata_s(SERVED) + walks_s,
             recommended={"opens": needed},
             current={"opens": opens, "metadata_ops": metadata, "data_ops": data},
             evidence=group.figures("path", "opens", "readers", "writers", "io.ops.metadata", "io.busy_s.metadata")
@@ -144,7 +154,14 @@ class RedundantOpens(Rule):
             "  open each file once, on the processes that read or write it, and close it after the last access;\n"
             "  stat on one process and broadcast the result",
             files=group.paths,
+            removes=frozenset({"reuse", "order"}) if reopened else frozenset(),
         )
+
+
+def _walks_s(group: Group) -> float:
+    """Seconds of the run in reads and seeks of files that each open walks again, such as headers and indices."""
+    again = group.of(i for i in group.items if (i.io.bytes.read or 0) >= _WALKS * (i.io.footprint.read or math.inf))
+    return again.wall_s("read") + again.metadata_s(("seek",)) if again.items else 0.0
 
 
 def _opens(item: Item) -> float:

@@ -10,7 +10,6 @@ from vani.advisors.data_files import Access, Group, Item, by_folder, data_files
 from vani.advisors.movers import is_moved_within
 from vani.advisors.rule import Evidence, Finding, Gain, Rule, Target, Value, Verdict, figures
 from vani.models.run_time import seconds
-from vani.models.savings import COPY_RATE
 from vani.units import MiB, format_bytes
 
 if TYPE_CHECKING:
@@ -58,8 +57,8 @@ class RepeatedTraffic(Rule):
         distinct bytes are not known; all processes read the same file once each (POS001); most accesses are at random
         places (POS005); files belong to MPI-IO (MIO003) or HDF5 (HD5004).
     Source
-        Vani paper, section IV (Montage reads its images several times over). Estimate: each time costs the same, less
-        a copy of the bytes in memory (`vani/models/savings.py`).
+        Vani paper, section IV (Montage reads its images several times over). Estimate: each time costs the same,
+        and the first is enough.
     Example
         Eight processes read 1.9 GB of files of 49 MB: each byte 38 times, each process each byte 5 times.
 
@@ -226,7 +225,7 @@ class RepeatedTraffic(Rule):
             recommended=settings,
             current={"bytes": moved, "times": moved / needed},
             evidence=evidence,
-            gain=_gain(moved, needed, sum(traffic.seconds for traffic in again), before)
+            gain=_gain(moved, needed, before)
             or "supply a trace with times",
             apply="\n".join(lines),
         )
@@ -238,15 +237,8 @@ def _is_recreated(item: Item) -> bool:
     return writes.bytes > writes.distinct > 0 and item.file.opens * writes.distinct >= writes.bytes * writes.processes
 
 
-def _gain(moved: int, needed: int, time: float, before: float) -> Gain | None:
-    if not time:
-        return None
-    once, copies = needed / moved, (moved - needed) / COPY_RATE / time
+def _gain(moved: int, needed: int, before: float) -> Gain | None:
     return Gain.at_best(
-        "data_time_s",
-        before,
-        after=before * min(1.0, once + copies),
-        best=before * once,
-        method="each time costs the same, and taking bytes from memory instead at least a copy; low: a cache serves "
-        "all but the first as fast, high: without the copies",
-    )
+        "data_time_s", before, after=before * needed / moved, best=before * needed / moved,
+        method="each time costs the same; low: a cache serves all but the first as fast as memory",
+    )  # fmt: skip

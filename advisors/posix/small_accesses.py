@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from vani.advisors.commands import Language, code_lines, comment, language_of
 from vani.advisors.data_files import Access, Group, Item, alike, by_folder, data_files, is_journal
+from vani.advisors.movers import is_rewritten
 from vani.advisors.rule import Finding, Rule, Verdict
 from vani.advisors.small_requests import SMALL, aggregated, small_at_least, small_share, usual_text
 from vani.models.savings import LARGE, requests
@@ -176,9 +177,9 @@ class SmallAccesses(Rule):
 def _is_own(file: FileEntity) -> bool:
     """True if no library is in between, or only one that cannot join the requests of several processes.
 
-    False for databases: the data that each commit needs on disk cannot wait in memory.
+    False for databases, and for files that are written as a whole again and again: that data cannot wait in memory.
     """
-    if is_journal(file.path):
+    if is_journal(file.path) or is_rewritten(file):
         return False
     alone = file.interface == "mpiio" and file.access == "file_per_process"
     return alone or file.interface in (None, "posix", "stdio")

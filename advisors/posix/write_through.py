@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from vani.advisors.data_files import Group, by_folder, data_files
+from vani.advisors.data_files import Group, by_folder, data_files, is_synchronous
 from vani.advisors.rule import Finding, Gain, Rule, Verdict
 from vani.models.savings import LARGE
 from vani.units import MiB, format_bytes, format_count, format_seconds
@@ -18,7 +18,7 @@ class WriteThrough(Rule):
     """Each write waits for the storage, because the file is opened with `O_SYNC` or `O_DSYNC`.
 
     Looks at
-        Files opened with one of these flags: the number of their writes, and the time that these take.
+        Files that most opens open with one of these flags: the number of their writes, and the time that these take.
     Why
         Such a write returns when the storage has its bytes, as if `fdatasync` came after it. The client can neither
         cache the bytes nor join them to large requests, and the program waits each time.
@@ -26,8 +26,9 @@ class WriteThrough(Rule):
         Open the files without the flag, write pieces of 4 MiB, and call `fsync` once, before the file is closed. Where
         each record must survive a crash, put several records in one write.
     Stays silent when
-        No file is opened this way, such files have fewer than `min_writes` writes, or the source does not store the
-        flags of opens.
+        No file is opened this way, or half of its opens have no such flag, so that its writes may go another way (LMDB
+        writes only a page for each commit so); such files have fewer than `min_writes` writes, or the source does not
+        store the flags of opens.
     Source
         open(2), section on synchronized I/O. A benchmark that measures storage this way (dd oflag=dsync) needs the
         flag.
@@ -46,9 +47,9 @@ class WriteThrough(Rule):
     min_writes = 8
 
     def check(self, profile: Profile, system: System) -> Verdict:  # noqa: ARG002 - applies on every machine
-        items = data_files(profile, lambda file: bool(file.synchronous_opens and file.io.ops.write))
+        items = data_files(profile, lambda file: bool(is_synchronous(file) and file.io.ops.write))
         if not items:
-            return "no file that is written is known to be opened with O_SYNC or O_DSYNC"
+            return "no file that is written is known to be opened with O_SYNC or O_DSYNC by most opens"
         few = f"files opened with O_SYNC or O_DSYNC have {format_count(_writes(Group(None, '', items)))} writes"
         groups = [group for group in by_folder(items, profile) if _writes(group) >= self.min_writes]
         return [*map(_finding, groups)] or f"{few}: fewer than {self.min_writes:g}"

@@ -35,6 +35,7 @@ from vani.analyzers.measures.libraries import (
 )
 from vani.analyzers.streams import NAMES
 from vani.calls import FileClass, Kind, Layer
+from vani.schema.dataset_facts import libraries_loaded
 from vani.schema.profile import Access, Amplification, ByteCounts, DataRepresentation, Granularity, Interface
 from vani.units import counted, format_bytes
 
@@ -305,6 +306,8 @@ def middleware_access(view: View) -> tuple[list[str] | None, Granularity | None,
         of_libraries = (f"middleware.{name}" for name in ("libraries", "granularity", "access_pattern"))
         return None, None, None, view.nulls(LibraryUse, *of_libraries)
     names = [layer_name(layer) for layer in LIBRARIES if use.used[:, layer].any()]
+    loaded = libraries_loaded(view.workload.paths[code] for code in view.measured.processes.files.file.tolist())
+    known = names + [name for name in loaded if name not in names]
     sizes = _granularity(use.sizes, ANY_LIBRARY)
     pattern = _most_frequent(view, lambda _, within: under_any_library(within))
     of, notes = ", ".join(names), dict[str, str]()
@@ -316,12 +319,14 @@ def middleware_access(view: View) -> tuple[list[str] | None, Granularity | None,
         else:
             note = f"of the file-system calls made within calls of {of}"
         notes[f"middleware.{attribute}"] = note
+    if known != names:
+        notes["middleware.libraries"] = "libraries whose calls are traced, and loaded ones that read and write data"
     if names:
         notes |= view.nulls(PatternCounts, "middleware.access_pattern")
     if names and not view.knows_callers:
         notes["middleware.granularity"] = view.measured.why(LibraryUse)
-        return names, None, pattern, notes
-    return names, None if sizes.data is None else sizes, pattern, notes
+        return known, None, pattern, notes
+    return known, None if sizes.data is None else sizes, pattern, notes
 
 
 def _granularity(sizes: LayerSizes, layer: int, app: int | None = None) -> Granularity:

@@ -350,7 +350,7 @@ class Middleware(Model):
 
     extra_cores_per_node: Count | None = Field(description="number of cores per node without a process of the job")
     memory_per_node: Bytes | None = Field(description="main memory per node")
-    libraries: list[str] | None = Field(description="I/O libraries in use; null if the source does not record them")
+    libraries: list[str] | None = Field(description="I/O libraries in use or loaded; null if they are not recorded")
     granularity: Granularity | None = Field(
         default=None, description="typical sizes of the transfers from the libraries to the file system"
     )

@@ -25,11 +25,11 @@ import math
 import posixpath
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from vani.models.calibration import certainty
 from vani.models.run_time import seconds
-from vani.units import format_bytes, format_share
+from vani.units import GiB, format_bytes, format_share
 
 if TYPE_CHECKING:
     from vani.schema.profile import FileEntity, IOStats, Profile
@@ -41,6 +41,10 @@ OPERATION_S = 2e-6
 
 _ON_THE_NODE = ("/dev/shm", "/tmp", "/var/tmp")
 """Folders that are on the node itself by convention (Filesystem Hierarchy Standard)."""
+
+
+UNKNOWN_MEMORY: Final = GiB
+"""Most bytes that are put into a node's memory if its size is unknown (our choice)."""
 
 
 @dataclass(frozen=True)
@@ -124,6 +128,12 @@ def choose(
             refused.append(f"{tier.name} is seen by one node only, and other nodes need the same files")
             continue
         wanted = total if tier.is_shared else share
+        if tier.capacity is None and tier.uses_memory and wanted > UNKNOWN_MEMORY:
+            refused.append(
+                f"{tier.name} is memory of unknown size, and {format_bytes(wanted)} may not fit: supply --job job.yaml "
+                "of `vani collect`, or a system.yaml with memory_per_node"
+            )
+            continue
         if tier.capacity is not None and wanted > tier.capacity:
             per = "" if tier.is_shared else " per node"
             refused.append(
