@@ -255,7 +255,7 @@ def _of_rates(view: View, _: Profile) -> Notes:
         *view.row_stats.values(),
         *view.file_stats.values(),
     ]
-    for direction in {name for block in blocks for name in impossible_rates(block)}:
+    for direction in dict.fromkeys(name for block in blocks for name in impossible_rates(block)):
         notes[f"io.bandwidth.{direction}"] = (
             f"no rate where each process would have moved more than {format_number(MEMORY_SPEED / 1e9)} GB/s, which no "
             "memory delivers: calls requested more than they moved (bytes are requests), or the clock is too "

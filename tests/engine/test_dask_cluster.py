@@ -77,7 +77,7 @@ def test_a_profile_is_the_same_here_and_on_a_cluster(tmp_path, dask, a_part_per_
 
 
 @pytest.mark.parametrize("kernels", [True, pytest.param(False, marks=pytest.mark.slow)])
-def test_a_profile_is_the_same_in_threads_processes_and_on_one_worker(
+def test_schedulers_give_the_same_profile(
     tmp_path, monkeypatch, a_part_per_rank, kernels
 ):
     monkeypatch.setenv("VANI_KERNELS", "1" if kernels else "0")
@@ -132,7 +132,7 @@ def test_given_client_is_used_and_left_open(tmp_path, dask):
 
 
 @pytest.mark.slow
-def test_report_made_on_a_cluster_is_the_same_and_queries_workers_once(tmp_path, dask, monkeypatch):
+def test_clusters_report_is_equal_and_asks_workers_once(tmp_path, dask, monkeypatch):
     checks, real = [], Cluster.check_workers
 
     def counted(self, **rest):

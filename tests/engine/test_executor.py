@@ -118,7 +118,7 @@ def test_nothing_is_at_work_any_more_when_an_error_arrives():
 
 
 @pytest.mark.parametrize("allowed", [0, 1])
-def test_work_is_done_by_the_calling_thread_if_no_thread_can_start(monkeypatch, allowed):
+def test_calling_thread_works_if_none_can_start(monkeypatch, allowed):
     started, start = [], threading.Thread.start
 
     def refused(thread):

@@ -115,7 +115,7 @@ def check_store(stores: Path) -> None:
 @pytest.mark.parametrize(
     "stage", ["decode", *(pytest.param(s, marks=pytest.mark.slow) for s in ("survey", "measure"))]
 )
-def test_the_profile_is_the_same_if_a_worker_is_killed_and_started_again(trace, at_home, tmp_path, stage):
+def test_killed_worker_does_not_change_the_profile(trace, at_home, tmp_path, stage):
     with local_cluster(2) as dask_cluster:
         assert profile_while_one_dies(trace, tmp_path, dask_cluster.scheduler_address, stage) == at_home
     check_store(tmp_path)
@@ -235,7 +235,7 @@ def test_failing_part_leaves_no_files(tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_worker_that_still_writes_does_not_bring_an_abandoned_store_back(tmp_path):
+def test_late_worker_does_not_restore_an_abandoned_store(tmp_path):
     reader = open_trace(TRACES / "v3-posix-mix-4r")
     late = []
 

@@ -46,7 +46,7 @@ paths = st.builds(
 )
 
 
-def test_table_6_is_reproduced_at_least_as_well_as_by_the_papers_simulator():
+def test_table_6_is_met_as_well_as_by_the_paper():
     errors = models.errors(models.TABLE_6_POINTS, models.path_of_system("titan"))
     simulator = models.mean_abs(row[3] / row[2] - 1 for row in models.TABLE_6)
     assert simulator == pytest.approx(0.066, abs=5e-4)  # paper-facts: 6.6 %
@@ -122,7 +122,7 @@ def test_packed_nodes_share_an_io_node():
     assert predict(burst, path).worst_s == pytest.approx(130, rel=1e-3)
 
 
-def test_locks_travel_with_pieces_smaller_than_a_stripe_and_only_between_nodes():
+def test_small_pieces_of_several_nodes_move_locks():
     path = replace(PLAIN, lock_s=0.01)
     burst = Burst(bytes=1000 * 1000, nodes=4, processes=4, stripe_count=2, piece=1000)
     # 1,000 pieces, a lock of 10 ms each, two objects at a time.
@@ -210,7 +210,7 @@ def test_whole_equal_to_the_sum_of_its_targets_adds_no_cost():
     ],
     ids=["whole", "server"],
 )
-def test_rate_of_a_target_is_its_share_if_only_that_is_known(disk):
+def test_targets_share_the_known_rate(disk):
     system = described(**disk)
     path = path_of(system, system.file_systems[0])
     assert path.target == 2 * GB

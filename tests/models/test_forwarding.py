@@ -133,12 +133,12 @@ def test_contradicting_curves_give_no_answer():
         (Pattern(8, 96, "shared", "contiguous", MiB, "read"), False),
     ],
 )
-def test_curve_applies_to_patterns_within_a_factor_of_two_of_each_condition(pattern, answered):
+def test_curve_applies_within_a_factor_of_two(pattern, answered):
     found = choose(pattern, [curve(n1=1, n2=2)], [1, 2], 0.1)
     assert isinstance(found, str) is not answered
 
 
-def test_direct_access_with_own_files_is_compared_at_similar_processes_per_node():
+def test_direct_access_needs_similar_processes_per_node():
     own = [curve(layout="fpp", n0=3, n1=1, n2=2)]
     assert choose(Pattern(8, 128, "fpp", "contiguous", MiB), own, [0, 1, 2], 0.1).io_nodes == 0
     assert isinstance(choose(Pattern(8, 192, "fpp", "contiguous", MiB), own, [0, 1, 2], 0.1), str)
@@ -179,7 +179,7 @@ def test_curve_of_the_description_replaces_the_bundled_one():
     )
 
 
-def test_range_of_a_speedup_covers_scatter_and_errors_of_held_out_patterns():
+def test_range_of_a_speedup_covers_held_out_errors():
     rates = {1: Rate(10, 9), 2: Rate(20, 3)}
     width = math.hypot(0.15, HELD_OUT)
     assert speedups(rates, 1, 2) == pytest.approx((2 * math.exp(-2 * width), 2, 2 * math.exp(1.5 * width)))
@@ -208,7 +208,7 @@ def test_curves_on_the_page_of_models_are_used(pytestconfig, tmp_path):
     "held_out", ["number of nodes", "request size", "processes per node", "number of processes"]
 )
 @pytest.mark.sampled(3)
-def test_held_out_patterns_lose_at_most_a_twentieth_and_most_are_answered(held_out, allowed):
+def test_held_out_patterns_lose_at_most_a_twentieth(held_out, allowed):
     answers = summary(held_out_regret(WAYS["near curves (FWD001)"], ALIKE[held_out], allowed))
     before = summary(held_out_regret(WAYS["nearest curve"], ALIKE[held_out], allowed))
     assert answers.mean < min(0.03, before.mean)
@@ -236,7 +236,7 @@ def test_fixed_numbers_lose_and_few_curves_cause_refusals_not_losses(allowed):
 
 
 @pytest.mark.parametrize("allowed", LEGAL.values(), ids=LEGAL)
-def test_within_the_envelope_another_curve_loses_a_tenth_at_most_and_beyond_more(allowed):
+def test_envelope_limits_the_loss_to_a_tenth(allowed):
     means = {key: fmean(losses) for key, losses in regret_by_offset(allowed).items()}
     is_direct = 0 in allowed
     for (kind, condition, far), mean in means.items():

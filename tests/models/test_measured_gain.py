@@ -30,7 +30,7 @@ def test_range_is_widened_to_observations_and_ordered():
 
 
 @pytest.mark.parametrize("measured", [0.5, 1.0, 3.0, 100.0])
-def test_no_correction_promises_more_than_a_hundredth_left_or_a_range_beyond_ten(measured):
+def test_corrections_are_limited(measured):
     seen = corrected(EXPECTED, correction_of([(1.05, measured)] * 5))
     assert 0 < seen.low <= seen.speedup <= seen.high <= 1000
     assert seen.speedup <= 100

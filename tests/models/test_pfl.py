@@ -194,7 +194,7 @@ def test_tarazus_stripe_sizes_match_its_table_1():
     assert tarazu_stripe_sizes(CONFIGURATION_1, 8 * GiB) == [134217728, 134217728, 201326592, 402653184]
 
 
-def test_hacc_gets_twelve_stripes_in_the_first_configuration_with_one_target_empty():
+def test_hacc_gets_twelve_stripes_in_the_first_configuration():
     # Tarazu's example (paper-facts 1.6): a file of 1830.4 MB, 4 stripes of 128 MB and 7 of 192 MB.
     size = int(1830.4 * MiB)
     found = usage(CONFIGURATION_1, size, sizes=tarazu_stripe_sizes(CONFIGURATION_1, size))

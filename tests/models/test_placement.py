@@ -43,7 +43,7 @@ def targets_of(size=(10.0,) * 4, base=None, room=None, per_server=2) -> Targets:
 # --- bytes of stripes -----------------------------------------------------------------------------
 
 
-def test_a_component_that_a_file_fills_in_part_keeps_its_stripe_size():
+def test_partly_filled_component_keeps_its_stripe_size():
     # Section 4.2: 50 million particles, 7 of 8 stripes of 192 MiB; the twelfth overall is empty.
     third = extents(CONFIGURATION_1, round(1830.4 * MiB), 35)[2]
     assert (third.size, third.count) == (192 * MiB, 8)
@@ -52,7 +52,7 @@ def test_a_component_that_a_file_fills_in_part_keeps_its_stripe_size():
     assert third.stripes[7] == 0
 
 
-def test_stripe_sizes_that_lustre_refuses_are_replaced_by_the_largest_that_holds_the_same_bytes():
+def test_refused_stripe_size_is_replaced_by_the_largest_equal_one():
     printed = extents(CONFIGURATION_1, 8 * GiB, 35)
     asked = extents(CONFIGURATION_1, 8 * GiB, 35)
     assert [one.size for one in printed] == [134217728, 134217728, 201326592, 402653184]
@@ -60,7 +60,7 @@ def test_stripe_sizes_that_lustre_refuses_are_replaced_by_the_largest_that_holds
     assert [sorted(one.stripes) for one in printed] == [sorted(one.stripes) for one in asked]
 
 
-def test_a_stripe_of_4_gib_and_more_is_cut_into_alike_parts():
+def test_stripe_of_4_gib_is_cut_into_equal_parts():
     only = extents(PLAIN, 80 * GiB, 35)[0]
     assert tarazu_stripe_size(80 * GiB, 8) == 10 * GiB
     assert only.settable == 3_579_117_568 or only.settable < 4 * GiB
@@ -93,7 +93,7 @@ def test_bytes_by_stripe_are_those_of_counting_each(start, length, size, count):
     assert list(stripe_bytes(start, start + length, size, count)) == wanted
 
 
-def test_file_has_the_components_up_to_its_size_and_at_least_one():
+def test_file_has_the_components_up_to_its_size():
     assert [one.number for one in extents(CONFIGURATION_1, 0, 35)] == [1]
     assert [one.number for one in extents(CONFIGURATION_1, 128 * MiB, 35)] == [1]
     assert [one.number for one in extents(CONFIGURATION_1, 128 * MiB + 1, 35)] == [1, 2]

@@ -78,7 +78,7 @@ def test_groups_are_counted_from_a_map():
     assert groups_of(["r1", "r2", "r1", "r1"]) == Groups(3, 2)
 
 
-def test_from_packed_to_spread_the_time_differs_by_the_factors_of_the_machines():
+def test_spread_nodes_are_faster_by_each_machines_factor():
     ratios = []
     for model in PUBLISHED.values():
         for nodes in (128, 256, 512):

@@ -41,7 +41,7 @@ def test_ranges_contain_counts_that_are_not_on_the_curve():
 
 
 @pytest.mark.slow
-def test_no_recommendation_promises_a_gain_without_a_curve_or_where_the_run_got_slower():
+def test_gain_needs_a_curve_and_a_faster_run():
     assert [point for point in of_advice(curves=False) if point.low is not None] == []
     with_curves = [point for point in of_advice(curves=True) if point.low is not None]
     assert [point for point in with_curves if point.measured < 1 and point.low > 1.05] == []

@@ -60,7 +60,7 @@ def test_scored_phases_have_the_rates_of_the_summary():
     assert found.problems == []
 
 
-def test_a_phase_is_compared_with_its_counterpart_and_weighed_by_the_score():
+def test_phase_is_weighed_against_its_counterpart():
     phase = phases(benchmark_result(IO500))["mdtest-hard-delete"]
     assert (phase.other, phase.share) == ("mdtest-easy-delete", pytest.approx(0.722985 / 23.449158))
     # Half of the score is a geometric mean of eight rates, and the score is that of two halves.
@@ -74,7 +74,7 @@ def test_the_phase_that_costs_most_score_is_named_first():
     assert limits[-1].startswith("IO500 calls the run invalid")
 
 
-def test_ior_has_the_mean_of_its_repetitions_and_mdtest_its_rates_not_its_times():
+def test_ior_has_means_and_mdtest_has_rates():
     ior, mdtest = read_output(TEXTS / "ior.txt"), read_output(TEXTS / "mdtest.txt")
     assert [(o.what, o.rate) for o in ior.outcomes] == [
         ("write", pytest.approx((491.35 + 867.16) / 2 * MiB)),
@@ -204,13 +204,13 @@ def test_shortened_summary_keeps_its_phases_and_their_number(result):
 
 
 @pytest.mark.parametrize("damaged", ["0.294862.1", "9" * 400, "..."])
-def test_a_damaged_rate_loses_only_its_phase_and_a_damaged_score_only_itself(result, damaged):
+def test_damage_is_lost_alone(result, damaged):
     edit(result / "result_summary.txt", ("0.294862 GiB/s", f"{damaged} GiB/s"), ("TOTAL 2.040969", f"TOTAL {damaged}"))
     found = benchmark_result(result)
     assert ([phase.name for phase in found.phases], found.score) == (PHASES[1:], None)
 
 
-def test_numbers_of_processes_and_nodes_that_no_machine_has_are_not_read(tmp_path):
+def test_impossible_numbers_of_nodes_are_not_read(tmp_path):
     ior = (TEXTS / "ior.txt").read_text().replace("nodes               : 1", "nodes               : " + "1" * 5000)
     (tmp_path / "i.txt").write_text(ior)
     assert benchmark_result(tmp_path / "i.txt").nodes is None

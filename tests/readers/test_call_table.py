@@ -73,7 +73,7 @@ def table_of(*entries: bytes, claimed: int | None = None) -> bytes:
     return struct.pack("<i", len(entries) if claimed is None else claimed) + b"".join(entries)
 
 
-def test_bytes_at_the_border_of_two_texts_do_not_join_into_a_character():
+def test_neighbouring_texts_do_not_share_a_character():
     # C3 ends one text and A9 begins the next; side by side they would be an é.
     table = decoded(table_of(entry(("a\udcc3",)), entry(("\udca9b",), 1)), "3.0")
     assert table.args.to_pylist() == [["a�"], ["�b"]]

@@ -120,7 +120,7 @@ def test_truncated_trace_is_refused_or_lists_what_is_lost(tiny):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("tiny", TINY, indirect=True)
-def test_every_layout_cut_at_any_byte_is_refused_or_read_with_the_loss_listed(tiny):
+def test_cut_layout_is_refused_or_its_loss_is_listed(tiny):
     for file, length in cuts(tiny[1]):
         assert names_loss(attempt(tiny[1]), file), (file.name, length)
 
@@ -137,7 +137,7 @@ def test_truncated_real_trace_is_refused_or_lists_what_is_lost(name, tmp_path):
 
 @pytest.mark.parametrize("name", REAL)
 @pytest.mark.slow
-def test_a_real_trace_cut_anywhere_is_refused_or_read_with_the_loss_listed(name, tmp_path):
+def test_cut_trace_is_refused_or_its_loss_is_listed(name, tmp_path):
     shutil.copytree(BUNDLED / name, tmp_path / name)
     for file in sorted((tmp_path / name).iterdir()):
         # Ranks beyond 1 have files of the same kinds.
@@ -311,7 +311,7 @@ def test_random_damage_ends_in_batches_or_in_one_line(name, damage, files_of, tm
 @settings(max_examples=examples(120), suppress_health_check=QUIET)
 @given(name=st.sampled_from(REAL), damage=DAMAGE)
 @pytest.mark.slow
-def test_random_damage_of_real_traces_ends_in_batches_or_in_one_line(
+def test_randomly_damaged_trace_is_read_or_refused(
     name, damage, files_of, tmp_path, peak_memory
 ):
     with peak_memory(below=MAX_MEMORY // 8):
@@ -401,7 +401,7 @@ def bomb(pieces: int) -> bytes:
 @pytest.mark.parametrize("file", ["recorder.cst", "ug.cfg"])
 @pytest.mark.parametrize("claim", [4096, 200 << 24, MAX_TABLE_BYTES, 2**63, 2**64 - 1])
 @pytest.mark.sampled(3)
-def test_zlib_bomb_is_not_inflated_beyond_the_size_limit_of_a_table(file, claim, tmp_path, peak_memory):
+def test_zlib_bomb_is_not_inflated(file, claim, tmp_path, peak_memory):
     write_tiny(tmp_path, "3.0", ranks=2)
     stream = bomb(200)
     (tmp_path / file).write_bytes(struct.pack("<QQ", len(stream), claim) + stream)
@@ -411,7 +411,7 @@ def test_zlib_bomb_is_not_inflated_beyond_the_size_limit_of_a_table(file, claim,
 
 
 @pytest.mark.parametrize("size", [4 << 20, pytest.param(32 << 20, marks=pytest.mark.slow)])
-def test_grammars_small_on_disk_but_large_in_memory_are_not_all_kept(
+def test_large_grammars_are_not_all_kept(
     size, tmp_path, peak_memory, monkeypatch
 ):
     # 40 frames of 32 MiB of grammar each, 40 KB each in the file: 1.3 GB in all. The quick test is an eighth of it.
@@ -459,7 +459,7 @@ def test_a_rank_count_of_millions_takes_neither_long_nor_much(layout, tmp_path, 
 
 
 @pytest.mark.parametrize("quick", [False, True])
-def test_header_claiming_ten_million_ranks_gives_a_profile_of_the_existing_ones(quick, peak_memory):
+def test_claimed_ranks_without_calls_are_left_out(quick, peak_memory):
     with peak_memory(below=MAX_MEMORY // 2):
         profile = vani.profile(BROKEN / "ten-million-ranks", quick=quick)
     assert profile.workflow.processes == 4 and profile.traces[0].records == 521
@@ -467,7 +467,7 @@ def test_header_claiming_ten_million_ranks_gives_a_profile_of_the_existing_ones(
     assert "claims 10,000,000 ranks, ug.mt has room for 4" in profile.traces[0].problems[0]
 
 
-def test_an_endless_ug_cfg_of_empty_frames_is_not_split_to_its_end(tmp_path, peak_memory):
+def test_endless_empty_frames_are_not_split(tmp_path, peak_memory):
     write_tiny(tmp_path, "3.0", ranks=2)
     with (tmp_path / "ug.cfg").open("r+b") as file:
         file.truncate(0)
@@ -478,7 +478,7 @@ def test_an_endless_ug_cfg_of_empty_frames_is_not_split_to_its_end(tmp_path, pea
 
 @pytest.mark.parametrize("size", [1 << 40, (1 << 62) + 1, (1 << 64) - 1])
 @pytest.mark.parametrize("name", ["3.0", "3.0-per-rank-raw-times"])
-def test_segments_of_time_stamps_that_lead_out_of_their_file_are_reported(name, size, tmp_path):
+def test_segments_beyond_their_file_are_reported(name, size, tmp_path):
     write_tiny(tmp_path, name, ranks=3)
     times = bytearray((tmp_path / "recorder.ts").read_bytes())
     whole = rows_of(read_trace(tmp_path), 0)
@@ -509,7 +509,7 @@ def test_time_stamps_that_run_backwards_are_repaired_and_counted(tmp_path):
     assert reading.piece.repaired_times == 1 and reading.problems == []
 
 
-def test_random_time_stamps_give_calls_with_a_start_and_no_negative_duration(tmp_path):
+def test_random_time_stamps_give_no_negative_duration(tmp_path):
     times = np.random.default_rng(3).integers(0, 2**32, 2 * 5000, dtype=np.uint64).astype("<u4").tobytes()
     reading = read_trace(raw_trace(tmp_path, {-1: [(0, 5000)]}, times=times))
     assert reading.calls.num_rows == 5000 and reading.column("duration_ns").min() >= 0
@@ -557,7 +557,7 @@ def test_damaged_grammar_in_ug_cfg_loses_only_ranks_using_it(tmp_path):
     assert any("ug.cfg" in p and "ranks 1" in p for p in reading.problems)
 
 
-def test_function_ids_out_of_the_list_are_reported_and_their_calls_kept(tmp_path):
+def test_unknown_function_ids_are_reported(tmp_path):
     table = encode_cst([CallTableEntry(0, 0, 1, encode_key(200, ("x",), layout="2.5p"))], layout="2.5p")
     reading = read_trace(raw_trace(tmp_path, {-1: [(0, 100)]}, table=table))
     assert reading.piece.functions == {"(unknown)": 100}

@@ -114,12 +114,12 @@ def sizes(row: dict[str, float]) -> list[tuple[int, int, int]]:
     return list(zip(found.kind.tolist(), found.size.tolist(), found.count.tolist(), strict=True))
 
 
-def test_size_belongs_to_a_direction_if_its_bin_has_no_other_size():
+def test_sole_size_of_a_bin_belongs_to_its_direction():
     row = {"SIZE_READ_100K_1M": 3, "SIZE_WRITE_100K_1M": 5, "ACCESS1_ACCESS": 1 << 20, "ACCESS1_COUNT": 8}
     assert sizes(row) == [(0, 1 << 20, 3), (1, 1 << 20, 5)]
 
 
-def test_size_belongs_to_a_direction_if_the_bin_of_the_other_is_empty():
+def test_empty_bin_leaves_the_size_to_the_other_direction():
     row = {
         "SIZE_READ_1K_10K": 9,
         "ACCESS1_ACCESS": 4096,

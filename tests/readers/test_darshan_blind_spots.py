@@ -89,7 +89,7 @@ def test_warning_that_splits_a_comment_does_no_harm(tmp_path):
     assert vani.profile(tmp_path / "a.txt").workflow.io.bytes.written == 8192
 
 
-def test_log_that_counts_no_call_on_a_file_leaves_the_verdict_open(tmp_path):
+def test_uncounted_file_leaves_the_verdict_open(tmp_path):
     (tmp_path / "a.txt").write_text(HEAD + "# no module data available.\n")
     profile = vani.profile(tmp_path / "a.txt")
     assert [entry.kind for entry in profile.unseen] == ["module_off"]

@@ -106,7 +106,7 @@ def test_sums_agree_with_darshan_parser_of_that_release(name, opens, metadata_s,
 
 
 @pytest.mark.parametrize("version", [b"2.00", b"2.02"])
-def test_only_sums_are_read_if_moments_do_not_begin_with_the_run(tmp_path, version):
+def test_late_moments_leave_sums_alone(tmp_path, version):
     path = tmp_path / "a.darshan"
     content = log("<", record("<", 1, 0, b"/short", POSIX_OPENS=1, POSIX_WRITES=2, BYTES_WRITTEN=9), version=version)
     # Version 2.00 has no notes in its job.

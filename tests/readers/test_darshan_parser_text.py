@@ -105,7 +105,7 @@ def test_truncated_compressed_text_is_refused_in_one_line(tmp_path):
         ("ior-hard/ior-hard_api_MPIIO_segmentCount_100000_collective_False__0", True),
     ],
 )
-def test_only_labelled_runs_are_advised_to_join_small_requests_that_cross_stripes(name, joins):
+def test_only_labelled_runs_get_advice_on_small_requests(name, joins):
     advice = vani.advise(vani.profile(LABELLED / f"{name}.txt.gz"), system="generic-lustre")
     found = {one.rule for one in advice.recommendations} & {"POS002", "POS009", "MIO001"}
     assert bool(found) is joins

@@ -96,7 +96,7 @@ def test_sums_of_all_shared_logs_equal_those_of_pydarshan():
     )
 
 
-def test_the_slowest_process_is_the_one_with_most_time_in_all_its_files(tmp_path):
+def test_slowest_process_has_most_time_over_all_files(tmp_path):
     told = totals(
         tmp_path,
         Record(POSIX, "/a", 0, {"F_READ_TIME": 3.0, "F_META_TIME": 1.0}),
@@ -119,7 +119,7 @@ def test_the_slowest_process_takes_no_less_than_the_mean(tmp_path):
     )
 
 
-def test_files_of_several_ranks_or_of_all_are_shared_but_not_in_a_serial_run(tmp_path):
+def test_shared_files_need_several_processes(tmp_path):
     records = [
         Record(POSIX, "/a", 0, {}),
         Record(POSIX, "/a", 1, {}),

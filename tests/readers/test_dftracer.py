@@ -249,7 +249,7 @@ def test_hashes_belong_to_the_process_that_defines_them(tmp_path):
     }
 
 
-def test_a_hash_with_several_names_in_a_process_means_the_last_one_before(tmp_path):
+def test_hash_means_the_last_name_before_it(tmp_path):
     events = opened_and(
         event(2, "write", 10**6, ret=1, fhash="f1"),
         named("f1", "/s/second") | {"id": 3},

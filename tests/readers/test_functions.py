@@ -27,7 +27,7 @@ def test_function_list_of_each_layout_is_read_completely(layout, length):
 
 
 @pytest.mark.parametrize("layout", LISTS)
-def test_the_first_72_functions_are_file_system_calls_and_the_others_are_not(layout):
+def test_first_72_functions_alone_are_file_system_calls(layout):
     names = names_of(layout)
     strays = [n for n in names[:72] if layer_of(n) not in FILE_SYSTEM]
     assert strays == []
@@ -60,7 +60,7 @@ def test_layers_of_3_0_begin_at_the_documented_ids():
 
 
 @pytest.mark.parametrize("layout", LISTS)
-def test_every_mpi_file_call_and_no_other_mpi_call_is_mpi_io(layout):
+def test_mpi_file_calls_alone_are_mpi_io(layout):
     for name in names_of(layout):
         if name.startswith("MPI_"):
             assert (layer_of(name) == Layer.MPIIO) == name.startswith("MPI_File_")
@@ -85,7 +85,7 @@ STREAMS = {
 
 
 @pytest.mark.parametrize("layout", LISTS)
-def test_calls_on_streams_are_stdio_and_calls_on_descriptors_and_paths_are_posix(layout):
+def test_streams_are_stdio_and_descriptors_posix(layout):
     found = {n for n in names_of(layout) if layer_of(n) == Layer.STDIO}
     assert found == STREAMS & set(names_of(layout))
 

@@ -87,7 +87,7 @@ def decode_one(buffer: bytes):
     held=st.sampled_from([0, 1 << 20]),
 )
 @pytest.mark.slow
-def test_grammars_are_the_same_whether_they_are_kept_or_decoded_when_asked_for(rules, few, small, held):
+def test_kept_and_decoded_grammars_are_equal(rules, few, small, held):
     totals = np.zeros(TERMINALS, np.int64)
 
     def visit(grammar, ids, often):
@@ -117,7 +117,7 @@ def test_grammars_are_the_same_whether_they_are_kept_or_decoded_when_asked_for(r
             }
 
 
-def test_a_damaged_grammar_among_many_is_named_and_the_others_are_read(monkeypatch):
+def test_damaged_grammar_is_named_and_left_out(monkeypatch):
     monkeypatch.setattr("vani.readers.recorder.unique_grammars.FEW", 0)
     whole, loop = encode_rules({-1: [(0, 2)]}), encode_rules({-1: [(-1, 1)]})
     found = UniqueGrammars(

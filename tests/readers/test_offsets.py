@@ -16,7 +16,7 @@ from vani.readers.trace_reader import Piece
 ROOT = Path(__file__).resolve().parent.parent
 
 
-def test_only_the_calls_that_the_page_of_the_store_names_have_an_offset():
+def test_offsets_belong_to_the_documented_calls_alone():
     met = dict.fromkeys(["data", "MPI-IO", "SEEK", "RESIZE", "MPI_File_set_view"], 0)
     for reader in open_workload([ROOT / "data" / "traces", ROOT / "data" / "parquet"]).readers:
         names = np.array(reader.functions()["name"].to_pylist(), dtype=object)

@@ -271,7 +271,7 @@ def test_folder_of_a_killed_run_names_score_p(tmp_path):
         open_trace(tmp_path)
 
 
-def test_shared_memory_of_mpi_and_files_of_the_system_are_not_output(tmp_path):
+def test_mpi_and_system_files_are_not_output(tmp_path):
     with archive(tmp_path / "run") as a:
         region = a.region("open")
         handles = [a.handle(name) for name in ("/dev/shm/mpich_shar_tmpV61JxJ", "/etc/hosts", "/s/x")]

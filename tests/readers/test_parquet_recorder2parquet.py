@@ -245,7 +245,7 @@ def test_a_null_level_does_not_end_in_a_fault():
     assert profile.traces[0].problems == ["1 row left out: no number in column level"]
 
 
-def test_start_before_the_run_is_kept_if_a_clock_was_set_back(tmp_path):
+def test_early_start_of_a_clock_set_back_is_kept(tmp_path):
     table = table_of(
         row("fsync", "/a", tstart=0.0, tend=0.5),
         row("fsync", "/a", tstart=-1.0, tend=-0.5),

@@ -67,7 +67,7 @@ def cm1():
     return reader, *read(reader)
 
 
-def test_the_trace_is_recognised_and_its_size_known_before_calls_are_read(cm1):
+def test_size_is_known_before_calls_are_read(cm1):
     reader, _, _ = cm1
     assert isinstance(reader, WisIOReader)
     assert (reader.tool, reader.layout, reader.app, reader.start_unix_s) == (
@@ -104,7 +104,7 @@ def test_calls_bytes_and_operations_are_those_of_the_rows(cm1):
     assert by_kind[Kind.METADATA]["bytes"].null_count == 23878
 
 
-def test_time_comes_from_the_duration_and_the_middle_not_from_float32_ends(cm1):
+def test_time_comes_from_duration_and_middle(cm1):
     reader, calls, piece = cm1
     names = {f["func"]: f["name"] for f in reader.functions().to_pylist()}
     sums = calls.group_by("func").aggregate([("duration_ns", "sum")]).to_pydict()
@@ -386,7 +386,7 @@ def test_impossible_size_is_unknown_with_a_note(tmp_path, size):
     assert f"calls of write request {size} bytes" in profile.traces[0].problems[0]
 
 
-def test_a_rank_with_many_rows_is_read_in_pieces_with_the_same_result(tmp_path, monkeypatch):
+def test_reading_in_pieces_gives_the_same_result(tmp_path, monkeypatch):
     names = ["open", "write", "write", "lseek", "read", "close"] * 200
     n = len(names)
     random = np.random.default_rng(2)
@@ -402,7 +402,7 @@ def test_a_rank_with_many_rows_is_read_in_pieces_with_the_same_result(tmp_path, 
     assert (other.records, other.ranks_read, other.span_ns) == (piece.records, 1, piece.span_ns)
 
 
-def test_rank_with_many_unordered_rows_is_cut_at_the_first_of_them(tmp_path, monkeypatch):
+def test_unordered_rank_is_cut_at_the_first_such_row(tmp_path, monkeypatch):
     table = rows(func_id=["write"] * 1000)
     write(tmp_path, pa.concat_tables([table.slice(500), table.slice(0, 500)]))
     for name, value in (("GROUP_ROWS", 500), ("_HELD", 30)):

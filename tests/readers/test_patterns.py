@@ -57,7 +57,7 @@ def pread(offset: int, tick: int) -> Call:
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_r_counts_the_ranks_with_equally_many_signatures_and_not_all_ranks(layout, tmp_path):
+def test_r_counts_ranks_with_equal_signatures(layout, tmp_path):
     # Rank 0 writes once, ranks 1 to 4 twice: r of rank 1 is 0. Steps of 100 and -10 make two lines.
     ranks = [[pwrite(7, 0)], *([pwrite(1000 + 100 * r, 0), pwrite(500 - 10 * r, 5)] for r in range(4))]
     write_trace(tmp_path, ranks, layout=layout, interprocess_patterns=True)

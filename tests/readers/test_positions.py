@@ -260,7 +260,7 @@ def test_read_at_the_end_of_a_file_moves_the_remaining_bytes():
     assert offsets(ops) == [None, 0, 0, 0, 10, 15, 15, 15]
 
 
-def test_the_end_of_a_file_that_several_processes_use_is_not_known():
+def test_end_of_a_shared_file_is_unknown():
     ops = [opens(NEW, file=SHARED), writes(15, file=SHARED), seeks(PositionRule.SEEK_SET, 0, file=SHARED)]
     ops += [reads(10, file=SHARED)] * 3 + [seeks(PositionRule.SEEK_END, 0, file=SHARED), writes(1, file=SHARED)]
     assert offsets(ops) == [None, 0, 0, 0, 10, 20, None, None]
@@ -317,7 +317,7 @@ def test_truncation_moves_the_end_and_not_the_position():
     assert offsets(ops) == [None, 0, 4, 10, 11, 2, 2]
 
 
-def test_position_is_unknown_after_a_call_of_unknown_size_until_it_is_set():
+def test_unknown_size_makes_the_position_unknown():
     ops = [
         opens(),
         writes(10),
@@ -376,7 +376,7 @@ def test_removed_file_still_open_keeps_its_end():
     assert offsets([opens(NEW), writes(100), removes(), seeks(PositionRule.SEEK_END, 0)])[-1] == 100
 
 
-def test_how_long_a_file_is_that_a_rename_put_under_a_name_is_unknown():
+def test_renamed_file_has_an_unknown_length():
     # OTHER had 5 bytes; then PRIVATE's 100 get its name, so reads must not stop at 5.
     ops = [
         opens(NEW, file=OTHER),
@@ -405,7 +405,7 @@ def test_position_and_end_are_unknown_after_an_untracked_descriptor():
     assert offsets(ops) == [None, 0, None, None, None, 3]
 
 
-def test_file_opened_with_o_creat_and_read_before_written_was_not_empty():
+def test_file_read_before_it_was_written_existed():
     # Like Fortran opening its inputs without STATUS: O_RDWR | O_CREAT.
     ops = [opens(Flag.CREATE), reads(8192), reads(8192), seeks(PositionRule.SEEK_END, 0)]
     for cuts in ([], [1], [2]):

@@ -64,7 +64,7 @@ def test_flag_suffices_to_reveal_a_build_with_daos():
     assert read_trace(CASES / "daos-3.0-recorder").calls == without.calls
 
 
-def test_daos_calls_are_not_file_system_calls_and_leave_the_verdict_open(tmp_path):
+def test_daos_calls_leave_the_verdict_open(tmp_path):
     built_with_daos(tmp_path, "3.0", OPEN, WRITE, *DFS, CLOSE, daos=True, thread=True, depth=True)
     profile = vani.profile(tmp_path)
     assert (profile.workflow.io.ops.metadata, profile.workflow.io.bytes.total) == (2, 100)

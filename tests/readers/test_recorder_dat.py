@@ -322,7 +322,7 @@ def test_rank_without_records_is_reported_as_lost_and_others_are_read(tiny, miss
     assert quick.traces[0].problems == reading.problems and quick.traces[0].records == len(kept)
 
 
-def test_call_sites_of_a_late_rank_are_lost_but_not_its_calls(tmp_path):
+def test_late_rank_loses_call_sites_alone(tmp_path):
     # Rank 0 removes the call sites it finds when it is done.
     write_tiny(tmp_path, "3.x-dat2-sites-late")
     (tmp_path / "1.callsites").unlink()

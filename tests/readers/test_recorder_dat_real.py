@@ -63,7 +63,7 @@ def test_every_call_is_read_and_counts_agree_with_recorder2text(name):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_calls_have_the_order_depth_time_and_place_that_a_slow_decoder_finds(name):
+def test_calls_equal_those_of_a_slow_decoder(name):
     reading = reading_of(name)
     oracle = decode_trace(TRACES / name)
     calls = [call for rank in oracle.calls for call in rank]
@@ -179,7 +179,7 @@ def test_threads_are_distinguished(name):
 
 
 @pytest.mark.parametrize("name", [n for n in NAMES if "-ior-" in n])
-def test_ior_writes_segments_of_blocks_and_reads_those_of_the_next_node(name):
+def test_ior_reads_the_next_nodes_blocks(name):
     # -b 256k -t 64k -s 4: rank r has the blocks r, r + 4, r + 8, r + 12 of 256 KiB, in four transfers each.
     for rank in range(4):
         blocks = [(s * 4 + rank) * 256 * KIB + t * 64 * KIB for s in range(4) for t in range(4)]

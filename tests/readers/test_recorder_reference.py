@@ -218,7 +218,7 @@ def check_the_first_calls_of_rank_0_are_those_of_recorder2text_with_the_right_ti
     [pytest.param(name, marks=pytest.mark.slow if name == "v3-large-smallio-8r" else ()) for name in READABLE],
 )
 @pytest.mark.sampled(40)
-def test_a_trace_is_read_as_recorder2text_and_the_other_decoder_read_it(name):
+def test_trace_is_read_as_by_two_other_decoders(name):
     reading, reference = reading_of(name), REFERENCE[name]
     check_every_record_is_read_and_nothing_is_reported_as_damaged(reading, reference)
     check_every_rank_has_its_records(reading, reference)

@@ -248,7 +248,7 @@ def strided(ranks: int) -> list[list[Call]]:
     ]
 
 
-def test_offsets_linear_in_the_rank_become_lines_in_groups_of_three(tmp_path):
+def test_linear_offsets_become_lines(tmp_path):
     for ranks, texts in (
         (3, {"10*r+0", "10*r+30", "10*r+60", "10*r+90"}),
         (2, {str(10 * i) for i in range(8)}),
@@ -259,7 +259,7 @@ def test_offsets_linear_in_the_rank_become_lines_in_groups_of_three(tmp_path):
 
 
 @pytest.mark.parametrize(("layout", "stored"), [("3.0", ["100", "20", "-15"]), ("2.5g", ["100", "20", "5"])])
-def test_differences_are_to_the_previous_call_in_30_and_to_the_first_in_25g(layout, stored, tmp_path):
+def test_reference_of_differences_depends_on_the_layout(layout, stored, tmp_path):
     # By hand from section 5.4: offsets 100, 120, 105.
     calls = [Call("lseek", ("/f", str(offset), "0")) for offset in (100, 120, 105)]
     calls += [Call("pread", ("/f", "%p", "1", str(offset))) for offset in (7, 9)]
@@ -326,7 +326,7 @@ def test_times_are_relative_to_the_start_before_and_wrap():
     assert pairs.tolist() == [[10, 15], [2**32 - 6, 2**32 - 1], [26, 27]]
 
 
-def test_a_rank_without_calls_is_an_empty_rule_and_no_time_stamps(tmp_path):
+def test_silent_rank_has_an_empty_rule(tmp_path):
     assert encode_grammar([]) == np.array([1, -1, 0], dtype="<i4").tobytes()
     write_trace(tmp_path, [[], [Call("close", ("/a",))]], layout="3.0")
     assert (tmp_path / "recorder.ts").read_bytes()[:8] == b"\0" * 8

@@ -24,7 +24,7 @@ def test_ranks_of_other_runs_are_a_fact(tmp_path):
     assert launches(folder) == [("several_launches", [], 2)]
 
 
-def test_rank_files_next_to_a_shared_file_belong_to_another_run(tmp_path):
+def test_rank_files_beside_a_shared_file_are_of_another_run(tmp_path):
     folder = tmp_path / "t"
     shutil.copytree(DATA / "v3-posix-mix-4r", folder)
     assert launches(folder) == []

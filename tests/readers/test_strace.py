@@ -174,7 +174,7 @@ def test_data_copied_from_file_to_file_is_read_and_written(tmp_path):
     ]
 
 
-def test_failed_calls_move_no_bytes_and_missing_files_do_not_count(tmp_path):
+def test_failed_calls_move_no_bytes(tmp_path):
     log = written(
         tmp_path,
         '7 openat(AT_FDCWD</run>, "none", O_RDWR|O_CREAT) = -1 EACCES (Permission denied) <0.000010>',
@@ -261,7 +261,7 @@ def test_lines_not_from_strace_are_counted(tmp_path):
         ('openat(AT_FDCWD</r>, "out", O_RDWR) = 3</r/out>\n', "-ttt"),
     ],
 )
-def test_log_without_needed_records_is_refused_with_the_option_that_writes_them(tmp_path, line, option):
+def test_log_without_records_names_the_missing_option(tmp_path, line, option):
     log = tmp_path / "log"
     log.write_text(line + ("7 1700000000.000001 read(3, ..., 5) = 5 <0.000100>\n" if option == "-y" else ""))
     with pytest.raises(TraceError, match=f"which strace writes with {option}"):
@@ -379,7 +379,7 @@ def test_non_ranks_get_no_advice_to_share_work(tmp_path):
     assert why["POS006"] == "the processes of log are no ranks of MPI"
 
 
-def test_a_read_that_finds_the_end_of_the_file_moves_no_data(tmp_path):
+def test_read_at_the_end_moves_no_data(tmp_path):
     log = written(
         tmp_path,
         f"7 {OPEN.replace('/run', '/data')}",

@@ -21,7 +21,7 @@ def profile_of(case, folder):
     return vani.profile(folder / case, store=folder / "store")
 
 
-def test_shared_memory_of_mpich_is_not_data_of_a_single_writer(tmp_path):
+def test_shared_memory_of_mpich_is_no_data(tmp_path):
     profile = profile_of("rank0-strace", tmp_path)
     io = profile.workflow.io
     assert (io.bytes.written, io.ops.write, io.bytes.read) == (100_663_296, 24, 0)
@@ -31,7 +31,7 @@ def test_shared_memory_of_mpich_is_not_data_of_a_single_writer(tmp_path):
     assert profile.excluded.io.bytes.written > 17_204_670 - 2
 
 
-def test_start_of_mpi_is_not_a_phase_of_a_fortran_program(tmp_path):
+def test_start_of_mpi_is_no_phase(tmp_path):
     profile = profile_of("fort-strace", tmp_path)
     io = profile.workflow.io
     assert (io.bytes.written, io.bytes.read) == (16_100_000, 16_016_000)

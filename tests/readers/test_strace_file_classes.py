@@ -91,7 +91,7 @@ def test_a_programs_own_files_are_data(tmp_path, path):
     assert classes(tmp_path, opened(path), line)[path] == DATA
 
 
-def test_file_created_mapped_and_unlinked_in_dev_shm_is_shared_memory(tmp_path):
+def test_mapped_file_in_dev_shm_is_shared_memory(tmp_path):
     of_python = "/dev/shm/pym-4711-df1irjps"
     assert classes(tmp_path, *segment(of_python))[of_python] == FileClass.SYSTEM
 
@@ -129,7 +129,7 @@ def test_settings_next_to_a_loaded_mpi_are_not_data(tmp_path):
     ]
 
 
-def test_a_file_that_output_was_sent_to_before_the_trace_is_a_standard_stream(tmp_path):
+def test_redirected_output_is_a_standard_stream(tmp_path):
     found = classes(
         tmp_path,
         'newfstatat(1</job/out.txt>, "", {st_mode=S_IFREG|0644, st_size=0, ...}, AT_EMPTY_PATH) = 0 <0.000008>',

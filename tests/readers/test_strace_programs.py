@@ -81,7 +81,7 @@ def test_parts_of_a_log_can_be_sent_to_other_processes(tmp_path):
     assert again.digest() == solve.digest() != mesh.digest()
 
 
-def test_a_shell_that_writes_data_itself_is_a_process_of_the_run(tmp_path):
+def test_writing_shell_is_a_process(tmp_path):
     log = written(tmp_path, ran(1, "/bin/bash"), *wrote(1, "/job/out"), forked(1, 2), ran(2, "/job/a"), *wrote(2, "/job/x"))
     assert apps(log) == [("bash", 1), ("a", 1)]
 
@@ -91,7 +91,7 @@ def test_a_shell_alone_is_the_program(tmp_path):
     assert apps(log) == [("bash", 2)]
 
 
-def test_script_of_an_interpreter_is_the_file_opened_but_not_imported(tmp_path):
+def test_script_is_opened_but_not_imported(tmp_path):
     python = "/opt/env/bin/python3"
     log = written(
         tmp_path,
@@ -176,7 +176,7 @@ def test_tools_that_only_stat_a_few_files_are_not_processes(tmp_path):
     assert apps(written(tmp_path, *script[:4], name="d")) == [("dirname", 1)]
 
 
-def test_a_shell_that_reads_much_itself_is_a_process_of_the_run(tmp_path):
+def test_reading_shell_is_a_process(tmp_path):
     begin, rest = [ran(1, "/bin/sh")], [forked(1, 2), ran(2, "/job/solve"), *wrote(2, "/job/out")]
     settings, data = read_(1, "/home/alice/settings", 4096), read_(1, "/job/data", 2 << 20)
     assert apps(written(tmp_path, *begin, *settings, *rest, name="a")) == [("solve", 1)]
@@ -191,7 +191,7 @@ def test_programs_in_one_launcher_command_are_apps(tmp_path):
     assert apps(tmp_path) == [("ocean", 2), ("ice", 1)]
 
 
-def test_children_of_torchrun_are_ranks_with_the_workers_that_they_began(tmp_path):
+def test_children_of_torchrun_are_ranks(tmp_path):
     job = [
         ran(1, "/opt/bin/torchrun"),
         *read_(1, "/job/rendezvous"),

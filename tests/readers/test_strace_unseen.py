@@ -176,7 +176,7 @@ def test_command_recorded_by_vani_trace_is_the_job_command(tmp_path):
         (["7 io_uring_enter(4<anon_inode:[io_uring]>, 1, 1, IORING_ENTER_GETEVENTS, NULL, 8) = 1 <0.000100>"], ["asynchronous"]),
     ],
 )
-def test_file_without_a_write_is_empty_unless_data_takes_another_route(tmp_path, between, kinds):
+def test_unwritten_file_is_empty_unless_data_came_unseen(tmp_path, between, kinds):
     log = written(tmp_path, f"7 {OPEN}", *between, "7 close(3</run/a.dat>) = 0 <0.5>", "7 +++ exited with 0 +++")
     profile = vani.profile(log, store=tmp_path / "store")
     assert [entry.kind for entry in profile.unseen] == kinds

@@ -32,7 +32,7 @@ def times(clock: Clock, *pairs: tuple[int, int]) -> list[tuple[int, int]]:
     return list(zip(start.tolist(), duration.tolist(), strict=True))
 
 
-def test_both_numbers_are_relative_to_the_start_of_the_call_before():
+def test_numbers_are_relative_to_the_previous_start():
     # Ticks of 100 ns: starts at 10, 15, 15; ends at 12, 25, 15.
     assert times(Clock(TICK), (10, 12), (5, 15), (0, 0)) == [(1000, 200), (1500, 1000), (1500, 0)]
 
@@ -51,7 +51,7 @@ def test_start_before_the_previous_one_is_repaired_and_counted_once():
     assert clock.repaired == 1
 
 
-def test_a_wrapped_start_with_an_end_after_the_call_before_is_repaired():
+def test_negative_start_is_repaired():
     clock = Clock(TICK)
     assert times(clock, (100, 110), (-50, 20)) == [(10000, 1000), (5000, 7000)]
     assert clock.repaired == 1
@@ -67,7 +67,7 @@ def test_gap_of_seven_minutes_is_not_a_wraparound():
 
 
 @pytest.mark.parametrize("resolution", [1e-3, 1.0, 1e-2])
-def test_coarse_ticks_allow_negative_times_only_in_the_upper_half_up_to_10_s(resolution):
+def test_coarse_ticks_allow_ten_negative_seconds(resolution):
     ticks = round(10 / resolution)
     clock = Clock(resolution)
     assert times(clock, (2**32 - ticks, 2**32 - ticks))[0][0] == -10 * 10**9

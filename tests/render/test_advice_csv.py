@@ -12,7 +12,7 @@ from vani.render.advice import to_csv
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def test_each_setting_is_a_row_and_its_commands_can_be_pasted():
+def test_setting_is_a_row_with_commands_to_paste():
     advice = vani.advise(ROOT / "tests" / "golden" / "v2-cm1like-8r.yaml", system="generic-lustre")
     rows = list(csv.DictReader(io.StringIO(to_csv(advice))))
     wanted = [

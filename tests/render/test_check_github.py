@@ -39,7 +39,7 @@ def as_read_by_the_runner(line: str) -> tuple[str, dict[str, str], str]:
 # --- annotations ----------------------------------------------------------------------------------
 
 
-def test_a_failure_is_an_annotation_at_the_line_of_the_policy():
+def test_failure_annotates_the_policys_line():
     assert render(check(judgement()), version="1.2.3") == (
         "::error file=vani.toml,line=7,title=metadata-ops (error)::"
         "4,097 metadata operations; at most 100 are allowed%0Aopen the file once\n"
@@ -71,7 +71,7 @@ def test_the_ten_worst_are_shown_and_the_rest_is_counted():
     ]
 
 
-def test_many_failures_of_one_check_do_not_hide_other_checks_of_its_level():
+def test_many_failures_do_not_hide_other_checks():
     many = [judgement("a-files", id=f"a-files: {i:05}") for i in range(5000)]
     others = [judgement("z-size", level="error"), judgement("b-notes", level="note")]
     lines = annotations(check(*many, *others))
@@ -199,7 +199,7 @@ def test_bar_never_ends_a_cell(parts):
     assert len(cells(row)) == 9
 
 
-def test_summary_larger_than_githubs_limit_is_cut_at_a_row_with_a_note():
+def test_large_summary_is_cut_with_a_note():
     many = [judgement(id=f"m: {i}", target="x" * 400, message="é" * 400) for i in range(1500)]
     text = summary(check(*many, *(passed(id=f"p: {i}") for i in range(10))))
     assert 900_000 < len(text.encode()) <= 1024 * 1024

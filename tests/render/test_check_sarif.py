@@ -35,7 +35,7 @@ def test_a_document_is_valid_against_the_schema(valid):
 @settings(max_examples=examples(60), deadline=None)
 @given(checks())
 @pytest.mark.slow
-def test_any_document_is_valid_has_unique_rules_and_no_character_that_an_upload_refuses(valid, document):
+def test_any_document_is_valid_for_upload(valid, document):
     text = render(document, version="1.2.3")
     assert text == render(document, version="1.2.3")
     whole = json.loads(text)
@@ -95,7 +95,7 @@ def test_passed_checks_are_not_results_since_code_hosts_show_all():
     assert run["properties"]["verdict"] == "fail"
 
 
-def test_an_exception_is_a_suppression_with_its_end_and_reason_and_blocks_nothing():
+def test_exception_becomes_a_suppression():
     result = run_of(check(excepted()))["results"][0]
     assert result["suppressions"] == [
         {
@@ -153,7 +153,7 @@ def test_rule_states_what_is_allowed_and_why():
     ]
 
 
-def test_an_alert_stays_the_same_when_value_limit_and_line_change():
+def test_alert_keeps_its_identity():
     before = judgement(id="m: a")
     after = judgement(
         id="m: a", value=9, limit="<= 3", message="other", place=PolicyPlace(path="vani.toml", line=99)
@@ -193,7 +193,7 @@ def test_result_without_a_policy_line_points_to_the_profile():
     }
 
 
-def test_results_beyond_the_limit_of_a_code_host_are_left_out_and_counted(monkeypatch):
+def test_results_beyond_a_hosts_limit_are_counted(monkeypatch):
     monkeypatch.setattr(code_hosts, "MAX_RESULTS", 2)
     run = run_of(check(*(judgement("m", id=f"m: {i}") for i in range(5)), passed("n")))
     assert len(run["results"]) == 2

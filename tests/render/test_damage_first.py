@@ -49,7 +49,7 @@ def test_complete_trace_has_no_damage_note(tmp_path):
     assert damage(profiled(TRACES / "v3-posix-mix-4r", tmp_path, quick=True)) is None
 
 
-def test_time_stamps_that_end_early_lose_ranks_and_a_known_share_of_the_calls(tmp_path):
+def test_cut_time_stamps_lose_a_known_share_of_calls(tmp_path):
     trace = copied("v3-ckpt-then-restart-8r", tmp_path)
     cut(trace / "recorder.ts", 0.6)
     profile = profiled(trace, tmp_path)
@@ -61,7 +61,7 @@ def test_time_stamps_that_end_early_lose_ranks_and_a_known_share_of_the_calls(tm
     )
 
 
-def test_a_rank_that_lost_its_last_calls_is_lost_in_part(tmp_path):
+def test_rank_without_its_last_calls_is_partly_lost(tmp_path):
     trace = copied("v3-ckpt-then-restart-8r", tmp_path)
     cut(trace / "recorder.ts", 0.97)
     assert damage(profiled(trace, tmp_path)) == (

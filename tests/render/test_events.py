@@ -58,7 +58,7 @@ def of_json(text: bytes) -> Counter[tuple[object, ...]]:
 
 
 @pytest.mark.parametrize("name", ["v3-posix-mix-4r", "v3-tid-ptr-posix-mix-2r"])
-def test_each_call_is_a_slice_with_its_time_file_bytes_and_offset(name, tmp_path):
+def test_slice_shows_a_calls_attributes(name, tmp_path):
     wanted = calls_of(TRACES / name)
     made = vani.events(TRACES / name, tmp_path / "run.json")
     assert (made.calls, made.problems) == (sum(wanted.values()), [])
@@ -71,7 +71,7 @@ def test_compressed_timeline_has_the_same_events(tmp_path):
     assert gzip.decompress((tmp_path / "a.json.gz").read_bytes()) == (tmp_path / "a.json").read_bytes()
 
 
-def test_traces_of_a_workflow_have_processes_of_their_own_by_their_stored_start(tmp_path):
+def test_traces_of_a_workflow_have_their_own_processes(tmp_path):
     coupled = Path(__file__).resolve().parents[2] / "examples" / "coupled"
     made = vani.events(coupled, tmp_path / "run.json")
     events = json.loads((tmp_path / "run.json").read_bytes())["traceEvents"]

@@ -86,7 +86,7 @@ def test_garbage_collector_is_configured_in_one_place():
     assert {path.name for path in SOURCES if "gc.disable(" in path.read_text()} == {"document.py"}
 
 
-def test_a_pause_of_the_garbage_collector_leaves_it_as_it_was():
+def test_garbage_collector_is_restored_after_a_pause():
     was = gc.isenabled()
     try:
         for before in (True, False):

@@ -74,7 +74,7 @@ def test_a_page_is_drawn_and_readable(browser, url, path, width, scheme):
     context.close()
 
 
-def test_a_form_leads_to_other_days_and_links_to_an_application(browser, url):
+def test_site_links_other_days_and_applications(browser, url):
     page = browser.new_page()
     page.goto(url + "/")
     page.fill("input[name=since]", "2026-11-02")

@@ -168,7 +168,7 @@ def drawn_values(found: Drawing, of: str) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("kind", ALL)
 @pytest.mark.parametrize("name", NAMES)
-def test_every_plot_of_every_golden_profile_is_drawn_or_says_why_not(name, kind):
+def test_golden_plots_are_drawn_or_give_a_reason(name, kind):
     profile = golden(name)
     for heat in (None, heat_like(profile)):
         found = draw(kind, profile, heat=heat)
@@ -187,7 +187,7 @@ def test_every_plot_of_every_golden_profile_is_drawn_or_says_why_not(name, kind)
 
 @pytest.mark.parametrize("kind", ALL)
 @pytest.mark.sampled(7)
-def test_a_plot_is_accepted_by_vega_lite_and_is_the_same_each_time(kind):
+def test_plot_is_valid_and_reproducible(kind):
     profile = golden("v3-netcdf-pnetcdf-4r")
     heat = heat_like(profile)
     if isinstance(draw(kind, profile, heat=heat), Missing):
@@ -228,7 +228,7 @@ def test_cells_of_the_heat_map_add_up_to_the_profile(name):
     assert sums["written"] == profile.workflow.io.bytes.written
 
 
-def test_vega_draws_each_cell_of_the_heat_map_in_its_place():
+def test_heat_map_cells_have_their_places():
     profile = golden("v3-cm1like-16r")
     heat = heat_like(profile)
     cells = sum(1 for t in (heat.read, heat.written) for row in t for v in row if v)
@@ -272,7 +272,7 @@ def big_heat(rows: int, bins: int) -> HeatMap:
     )
 
 
-def test_a_full_heat_map_of_512_rows_is_small_and_near_the_truth():
+def test_full_heat_map_is_small_and_accurate():
     heat = big_heat(512, 150)
     found = drawing("heat-map", golden("v3-cm1like-16r"), heat)
     assert len(json.dumps(found.spec)) < LARGEST
@@ -373,7 +373,7 @@ def test_phases_are_drawn_at_the_times_of_the_profile(name):
         assert kind == other
 
 
-def test_an_app_lives_as_long_as_its_run_time_around_its_phases():
+def test_bar_of_an_app_is_as_long_as_its_run():
     profile = golden("v3-cm1like-16r")
     (app,) = profile.apps
     (phase, *_) = profile.phases
@@ -432,7 +432,7 @@ def test_processes_match_the_balance(name):
     assert f"rank {balance.slowest_rank}" in found.description
 
 
-def test_processes_with_calls_name_the_worst_rank_next_to_the_mean():
+def test_worst_rank_is_named_beside_the_mean():
     profile = golden("v3-cm1like-16r")
     heat = heat_like(profile)
     busy = [1.0] * 16
@@ -523,7 +523,7 @@ def test_layers_with_calls_show_flushing_of_each_library():
     }  # fmt: skip
 
 
-def test_phases_say_how_much_of_the_run_is_io_as_all_other_texts_do():
+def test_phases_give_the_same_share_of_io_as_other_texts():
     profile = profiled("v3-cm1like-16r")
     share = profile.workflow.io.busy_s.total / profile.workflow.runtime_s
     assert f", {format_share(share)} of it in I/O." in drawing("phases", profile).description
@@ -561,7 +561,7 @@ def test_apps_are_drawn_below_their_sources():
     assert len(curves) == len(found.table[1]) == 6
 
 
-def test_bytes_that_no_call_in_the_trace_moved_are_unknown_in_the_graph_of_apps():
+def test_unseen_bytes_between_apps_are_unknown():
     profile = workflow()
     edges = [
         d.model_copy(update={"bytes_written": None, "bytes_read": None} if d.producer == "step0" else {})
@@ -849,7 +849,7 @@ def test_unfollowed_patterns_are_not_called_none():
     assert draw("access-patterns", Profile.model_validate(document)).why == why
 
 
-def test_a_rate_that_the_profile_doubts_is_doubted_in_its_plot():
+def test_doubtful_rate_is_marked_in_its_plot():
     profile = golden("v3-cm1like-16r")
     doubt = "543 GB/s of each process is more than memory delivers"
     doubted = profile.model_copy(update={"provenance": {**profile.provenance, "io.bandwidth.read": doubt}})

@@ -306,7 +306,7 @@ def least_contrast(page: Any) -> tuple[float, str]:
     )
 
 
-def test_the_button_changes_page_and_plots_and_text_has_contrast_in_both(used):
+def test_both_themes_have_contrast(used):
     button = used.get_by_role("button", name="Dark")
     assert button.get_attribute("aria-pressed") == "false"
     assert least_contrast(used)[0] >= 4.5, least_contrast(used)
@@ -319,7 +319,7 @@ def test_the_button_changes_page_and_plots_and_text_has_contrast_in_both(used):
     used.wait_for_selector("figure[data-plot=files][data-drawn=light]")
 
 
-def test_a_term_is_explained_on_hover_on_focus_and_on_touch(workflow, used, opened):
+def test_term_is_explained_by_mouse_keys_and_touch(workflow, used, opened):
     tip = used.locator("#tip")
     term = used.locator("main a.term:visible").first
     meaning = used.locator(f"#{term.get_attribute('aria-describedby')}").text_content()
@@ -356,7 +356,7 @@ def test_a_plot_is_saved_as_svg(used, tmp_path):
     assert (tmp_path / "layers.svg").read_text().startswith("<svg")
 
 
-def test_the_first_screen_has_the_verdict_and_the_things_to_do(tmp_path, opened):
+def test_first_screen_has_verdict_and_actions(tmp_path, opened):
     store, path = tmp_path / "store", tmp_path / "report.html"
     profile = vani.profile(ROOT / "vani" / "demo" / "ior-shared-file-8r", store=store)
     path.write_text(vani.report(profile, system="generic-lustre", store=store))

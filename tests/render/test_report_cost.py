@@ -91,7 +91,7 @@ def test_functions_match_the_profile_with_most_time_first():
     assert row(table, "write")["Bytes"].value == 160 << 20
 
 
-def test_rows_that_do_not_fit_are_summed_in_the_last_row():
+def test_last_row_sums_the_rest():
     calls = profiled().workflow.io.calls
     table = call_table(profiled(), replace(LIMITS, calls=3))
     assert [one.cells[0].text for one in table.rows] == ["fsync", "write", "open", "all others"]
@@ -142,7 +142,7 @@ def test_metadata_is_split_by_kind_of_operation():
     assert sum(one.cells[3].value for one in table.rows) == pytest.approx(1)
 
 
-def test_time_in_libraries_is_shown_next_to_that_in_the_file_system():
+def test_library_time_stands_beside_file_system_time():
     profile = profiled("v3-ior-ssf-hdf5-4r")
     times = profile.workflow.library_time_s
     table = library_table(profile)

@@ -34,7 +34,7 @@ def test_two_files_are_two_rows():
     assert names(["/s/a1", "/s/a2"]) == ["/s/a1", "/s/a2"]
 
 
-def test_files_that_differ_in_more_than_numbers_are_rows_of_their_own():
+def test_differing_words_make_separate_rows():
     assert names(["/s/u1.dat", "/s/v1.dat", "/s/w1.dat"]) == ["/s/u1.dat", "/s/v1.dat", "/s/w1.dat"]
 
 
@@ -43,13 +43,13 @@ def test_input_and_output_with_one_naming_scheme_are_two_datasets():
     assert [(group.name, len(group.files)) for group in file_groups(files)] == [("/s/x%d", 3), ("/s/x%d", 3)]
 
 
-def test_many_files_named_by_digests_are_one_row_per_folder_and_suffix():
+def test_files_named_by_digests_share_a_row():
     letters = "abcdefghijklmnopqrst"
     assert names([f"/s/{a}.npz" for a in letters]) == ["/s/*.npz"]
     assert len(names([f"/s/{a}.npz" for a in letters[:-1]])) == 19
 
 
-def test_groups_and_their_files_come_with_the_most_io_time_first():
+def test_groups_are_sorted_by_io_time():
     cheap, dear = file_at("/s/a1", io_time=1.0), file_at("/s/a2", io_time=9.0)
     groups = file_groups([cheap, file_at("/s/z", io_time=50.0), dear, file_at("/s/a3", io_time=2.0)])
     assert [group.name for group in groups] == ["/s/z", "/s/a%d"]

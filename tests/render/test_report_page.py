@@ -77,7 +77,7 @@ def letters(number):
 
 
 @pytest.mark.parametrize("count", [5_000, pytest.param(50_000, marks=pytest.mark.slow)])
-def test_a_page_of_many_files_with_long_names_has_at_most_two_megabytes(count):
+def test_page_of_many_long_names_stays_below_two_megabytes(count):
     # All names differ completely, so that nothing can be merged; every character takes five or more in HTML.
     prefix = "/scratch/" + "<&'\"\u202e" * 60
     file = golden().files[0]
@@ -153,7 +153,7 @@ def test_the_plots_get_no_control_characters():
 # --- first screen -------------------------------------------------------------------------------------
 
 
-def test_first_section_states_the_run_the_share_of_io_and_the_actions():
+def test_first_section_states_run_share_and_actions():
     summary = html().partition('id="summary"')[2].partition("</section>")[0]
     words = Page("<section " + summary).text()
     profile = golden()
@@ -164,7 +164,7 @@ def test_first_section_states_the_run_the_share_of_io_and_the_actions():
     assert "Nothing needs to be done" in words
 
 
-def test_figures_of_the_first_screen_name_their_key_in_the_profile():
+def test_figures_name_their_key_in_the_profile():
     summary = html().partition('id="summary"')[2].partition("</section>")[0]
     keys = re.findall(r'<(?:dd|h2|p)[^>]* title="([a-z_.]+)"', summary)
     assert {"verdict.sentence", "verdict.cause", "workflow.runtime_s", "workflow.io.bytes.read"} <= set(keys)

@@ -304,7 +304,7 @@ def test_the_only_writer_among_1280_ranks_is_seen(tmp_path, opened, writer, widt
 
 
 @pytest.mark.slow
-def test_chosen_range_of_time_is_shown_by_all_plots_over_time(tmp_path, opened):
+def test_plots_over_time_share_the_chosen_range(tmp_path, opened):
     store, path = tmp_path / "store", tmp_path / "report.html"
     path.write_text(vani.report(ROOT / "examples" / "coupled", store=store))
     page = opened(path)

@@ -88,7 +88,7 @@ def test_the_sheet_cuts_no_word_and_ends_with_a_sentence():
     assert len(cut) <= 420 and cut.endswith(" …") and long.count(cut.removesuffix(" …")) >= 1
 
 
-def test_a_log_of_counts_names_job_user_and_command_and_draws_its_phases():
+def test_log_of_counts_shows_job_and_phases():
     profile = golden().model_copy(update={"job": golden().job.model_copy(update={"id": "7", "user": "28751", "command": "mpi-io-test -i 4"})})
     made = prepare(inputs_of(profile))
     assert {"Job": "7", "User": "28751", "Command": "mpi-io-test -i 4"}.items() <= said(made.identity).items()
@@ -97,7 +97,7 @@ def test_a_log_of_counts_names_job_user_and_command_and_draws_its_phases():
     assert {part.kind for part in made.picture.parts} <= {"read", "write", "mixed", "metadata"}
 
 
-def test_the_first_picture_has_the_time_of_every_kind_by_process(tmp_path):
+def test_first_picture_shows_time_by_kind_and_process(tmp_path):
     heat = vani.heat_map("tests/data/traces/v3-ckpt-then-restart-8r", store=tmp_path)
     picture = first_picture(profiled(), heat)
     assert [label for _, label in picture.labels] == [f"rank {rank}" for rank in range(8)]
@@ -147,7 +147,7 @@ def test_patterns_have_the_same_hues_on_light_and_on_dark():
         assert abs(hue(light) - hue(dark)) < 0.05
 
 
-def test_the_slowest_calls_are_listed_with_their_share_of_the_time(tmp_path):
+def test_slowest_calls_have_their_share_of_time(tmp_path):
     profile = profiled()
     trace = "tests/data/traces/v3-ckpt-then-restart-8r"
     heat = vani.heat_map(trace, store=tmp_path)

@@ -33,13 +33,13 @@ def with_library(layer, share, profile=None):
 # --- time in libraries ---------------------------------------------------------------------------------------
 
 
-def test_half_of_the_run_in_hdf5_is_reported_with_little_io_time():
+def test_time_in_hdf5_is_reported_beside_little_io():
     words = said(with_library("hdf5", 0.5))
     assert "rank 3 is inside HDF5 calls for 50 % of the run; 75 % of that time is exchange and waiting" in words
     assert "On average" not in words
 
 
-def test_page_of_a_run_waiting_in_libraries_does_not_call_io_small():
+def test_io_of_waiting_libraries_is_not_called_small():
     assert "while I/O takes so little of the run" not in page(inputs_of(with_library("mpiio", 0.5)))
     assert "while I/O takes so little of the run" in page(inputs_of(with_library("mpiio", 0.04)))
 
@@ -62,7 +62,7 @@ def test_profile_without_times_has_no_line_about_libraries():
 # --- what is in no number --------------------------------------------------------------------------------------
 
 
-def test_problems_that_the_table_of_traces_does_not_show_are_counted():
+def test_hidden_problems_of_traces_are_counted():
     trace = golden().traces[0].model_copy(update={"complete": False, "problems": [f"rank {i} is lost" for i in range(9)]})
     (row,) = prepare(inputs_of(golden().model_copy(update={"traces": [trace]}))).tables["traces"].rows
     assert row.cells[-1].note == "rank 0 is lost; rank 1 is lost; rank 2 is lost; and 6 more"
@@ -127,13 +127,13 @@ def test_reason_for_missing_times_is_given_once():
 # --- the verdict ---------------------------------------------------------------------------------------------------
 
 
-def test_io_that_matters_without_a_finding_is_not_an_all_clear():
+def test_io_that_matters_is_no_all_clear():
     advice = judged().model_copy(update={"recommendations": judged().recommendations[:1]})
     matters = golden().model_copy(update={"verdict": golden().verdict.model_copy(update={"matters": "yes"})})
     assert "\nNo rule knows what to change.\n" in text(inputs_of(matters, advice))
 
 
-def test_the_share_of_the_verdict_is_the_time_of_any_process():
+def test_verdicts_share_is_the_time_of_any_process():
     workflow = profiled().workflow
     verdict = prepare(inputs_of(profiled())).verdict
     assert verdict.share == workflow.io_time_share == pytest.approx(workflow.io.busy_s.total / workflow.runtime_s)

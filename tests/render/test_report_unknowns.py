@@ -24,7 +24,7 @@ def nulls(value, path=""):
 
 
 @pytest.mark.parametrize("name", ["v3-cm1like-16r", "v3-ior-ssf-hdf5-4r", "v2-posix-mix-nonmpi", "v3-netcdf-pnetcdf-4r"])
-def test_every_null_of_a_real_profile_is_named_once_and_has_a_reason(name):
+def test_real_profile_explains_every_null_once(name):
     profile = golden(name)
     found = unknowns(profile)
     assert sorted(one.attribute for one in found) == sorted(set(nulls(profile.model_dump(by_alias=True))))
@@ -33,7 +33,7 @@ def test_every_null_of_a_real_profile_is_named_once_and_has_a_reason(name):
 
 @pytest.mark.parametrize("quick", [False, True])
 @pytest.mark.parametrize("name", ["v3-ckpt-then-restart-8r", "v3-ior-ssf-hdf5-4r"])
-def test_every_null_of_a_new_profile_is_named_once_and_has_a_reason(name, quick):
+def test_new_profile_explains_every_null_once(name, quick):
     profile = profiled(name, quick=quick)
     found = unknowns(profile)
     assert sorted(one.attribute for one in found) == sorted(set(nulls(profile.model_dump(by_alias=True))))

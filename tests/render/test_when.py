@@ -7,5 +7,5 @@ from report_inputs import golden
 from vani.render.answers import when
 
 
-def test_share_of_metadata_is_of_the_time_and_not_of_the_bytes():
+def test_share_of_metadata_is_of_time():
     assert when(golden("v3-cm1like-16r")).startswith("1.12 MB read (48 % of its I/O time opening files) from")

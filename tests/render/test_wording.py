@@ -58,7 +58,7 @@ def test_a_factor_above_a_hundred_is_nearly_all():
     assert gain(5.0, 1.25, 400.0) == "Expected write time: 10 s -> 2 s, 5 times as fast (1.25 or more)"
 
 
-def test_worst_case_is_in_seconds_if_no_time_may_be_left():
+def test_worst_case_is_in_seconds():
     # No factor, since all of it may go. At worst it is 1.25 times as fast: 8 of 10 s remain.
     assert gain(None, 1.25, None, after=0.0) == "Expected write time: 10 s -> 0 s (at worst 8 s)"
 

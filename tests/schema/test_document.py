@@ -102,7 +102,7 @@ def same(one: object, two: object) -> bool:
 
 
 @given(mappings)
-def test_every_tree_is_read_back_the_same_by_us_and_by_yaml(tree):
+def test_tree_survives_vani_and_yaml(tree):
     written = yaml_text(tree)
     assert same(parse(written, "x"), tree)
     assert same(yaml.load(written, yaml.CSafeLoader), tree)
@@ -198,7 +198,7 @@ def test_file_is_written_completely_and_read_back(tmp_path):
         dump(Paper(), tmp_path / "missing" / "x.yaml")
 
 
-def test_a_misspelt_key_is_named_with_its_line_and_the_nearest_known_one():
+def test_misspelt_key_is_named_with_its_line_and_correction():
     found = wrong(HEAD + "\n" * 9 + "storage:\n  shared: {stripe_cuont: 4}\n")
     assert (
         found == "profile.yaml:12: unknown key 'stripe_cuont' in storage.shared; did you mean 'stripe_count'?"
@@ -373,7 +373,7 @@ def test_an_unreadable_file_is_refused(tmp_path):
         load(path, Paper)
 
 
-def test_a_byte_order_mark_and_windows_line_ends_do_no_harm(tmp_path):
+def test_windows_text_is_read(tmp_path):
     path = tmp_path / "windows.yaml"
     path.write_bytes(b"\xef\xbb\xbfschema: vani.profile/1\r\nnote: a\r\n")
     assert load(path, Paper).note == "a"

@@ -19,7 +19,7 @@ def profile(request) -> Profile:
     return Profile.load(request.config.rootpath / CM1)
 
 
-def test_advice_prints_as_one_line_and_its_summary_as_the_screen(profile):
+def test_advice_prints_one_line(profile):
     advice = profile.advise(system="generic-lustre")
     assert advice == vani.advise(profile, system="generic-lustre")
     assert repr(advice).startswith("<Advice for generic-lustre: ")

@@ -24,7 +24,7 @@ from vani.schema.host_list import HostList, first_twin
         ("n[5,1-2]-ib", ["n5-ib", "n1-ib", "n2-ib"], "n[5,1-2]-ib"),
     ],
 )
-def test_list_is_read_in_order_and_written_in_the_short_form_of_slurm(text, names, short):
+def test_host_list_keeps_its_order_and_slurms_short_form(text, names, short):
     found = HostList.parse(text)
     assert list(found.names()) == names
     assert (len(found), str(found)) == (len(names), short)
@@ -69,14 +69,14 @@ def test_shortened_host_list_expands_to_the_same_hosts(hosts):
 
 
 @given(st.integers(0, 40), st.integers(0, 40))
-def test_a_part_of_a_list_is_that_part_of_its_names(one, other):
+def test_slice_of_a_list_is_a_slice_of_names(one, other):
     begin, end = sorted((one, other))
     found = HostList.parse("n[08-12],m,r[1-2]n[1-9],z[998-1010]")
     names = list(found.names())
     assert list(found.part(begin, end).names()) == names[begin:end]
 
 
-def test_a_host_in_two_lists_is_found_without_writing_either_out():
+def test_common_host_of_long_lists_is_found():
     lists = [HostList.parse("n[1-4000000]"), HostList.parse("n[5000000-6000000]"), HostList.parse("n[0-9]")]
     marked = [(one, number) for number, some in enumerate(lists) for one in some.ranges]
     assert first_twin(marked[:8]) is None

@@ -52,7 +52,7 @@ def test_columns_contain_the_requested_values(kind):
     assert {tuple(entry["io"]) for entry in entries} == {("bytes",)}
 
 
-def test_a_column_that_a_file_may_lack_is_read_from_all():
+def test_optional_column_is_read_from_all_files():
     entries = saved(Profile.load(EXAMPLE)).file_columns({("stripe_count",)})
     assert entries[0]["path"] and "stripe_count" not in entries[0]
 
@@ -89,7 +89,7 @@ def test_equal_times_choose_the_first_entries():
         (("io", "bytes", "read"), "x", "files[1].io.bytes.read is 'x'"),
     ],
 )
-def test_wrong_value_is_named_with_its_place_in_the_whole_list(keys, value, message):
+def test_wrong_value_is_named_with_its_place(keys, value, message):
     tree = json.loads(PROFILE.render("json", with_times([1.0, 2.0, 3.0])))
     entry = tree["files"][1]
     for key in keys[:-1]:

@@ -100,7 +100,7 @@ def test_store_of_another_user_is_neither_trusted_nor_changed(store, decodes, na
     assert decodes[0] == (store if name else store.with_name(f"{store.name}-0"))
 
 
-def test_store_gets_another_name_if_its_name_belongs_to_another_user(tmp_path, monkeypatch):
+def test_store_avoids_another_users_name(tmp_path, monkeypatch):
     place, own = places_of(tmp_path, "T", "f" * 64)
     assert own_place(tmp_path, "T", "f" * 64) == place
     place.mkdir()
@@ -156,7 +156,7 @@ def test_shared_cache_has_a_private_folder_per_user(tmp_path, monkeypatch, mode,
         assert list((tmp_path / "cache").iterdir()) == [folder]
 
 
-def test_store_on_a_file_system_without_modes_serves_its_own_run(stores, monkeypatch):
+def test_store_without_modes_serves_its_own_run(stores, monkeypatch):
     chmod = Path.chmod
 
     def all_may(self, mode):
@@ -332,7 +332,7 @@ def test_full_temporary_folder_gives_one_line(stores, tmp_path, monkeypatch):
     assert left(stores) == left(tmp_path / "tmp") == set()
 
 
-def test_a_folder_that_the_user_named_is_not_left_for_another(tmp_path, monkeypatch):
+def test_named_folder_is_used_or_refused(tmp_path, monkeypatch):
     full(monkeypatch, tmp_path, errno.ENOSPC)
     with pytest.raises(InputError, match=r"cannot write here \(No space left on device\)"):
         vani.profile(TRACE, store=tmp_path / "S")

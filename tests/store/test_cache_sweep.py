@@ -180,7 +180,7 @@ def test_sweep_spares_links_and_files_of_others(tmp_path, small, monkeypatch):
     assert left(folder) == {"b", "c"}
 
 
-def test_two_that_sweep_at_a_time_do_not_trip_over_each_other(tmp_path, small, monkeypatch):
+def test_two_sweeps_run_at_once(tmp_path, small, monkeypatch):
     for name in "abc":
         made(tmp_path, name, used_s=9 * DAY, size=20_000)
     age(begun(tmp_path), 9)

@@ -27,7 +27,7 @@ def calls_of(store: Path) -> pa.Table:
 
 
 @pytest.mark.parametrize("name", WITH_SITES)
-def test_each_call_leads_to_the_module_and_offset_that_made_it(name, tmp_path):
+def test_call_leads_to_its_module_and_offset(name, tmp_path):
     vani.convert(TRACES / name, tmp_path / "store", call_sites=True)
     places = pq.read_table(tmp_path / "store" / "_call_sites.parquet")
     assert places.schema.remove_metadata() == CALL_SITES
@@ -76,7 +76,7 @@ def test_a_trace_without_call_sites_is_refused_in_one_line(name, tmp_path):
     assert not (tmp_path / "store").exists()
 
 
-def test_one_of_several_traces_without_call_sites_is_refused_before_anything_is_written(tmp_path):
+def test_missing_call_sites_are_refused_before_writing(tmp_path):
     (tmp_path / "traces").mkdir()
     for name in ("n2-mix-4r", "v3-posix-mix-nonmpi"):
         (tmp_path / "traces" / name).symlink_to(TRACES / name)

@@ -50,7 +50,7 @@ def replace(file: Path, at: int) -> None:
 
 
 @pytest.mark.parametrize("change", [overwrite, replace])
-def test_file_changed_after_its_beginning_with_the_same_time_is_decoded_again(trace, tmp_path, change):
+def test_file_changed_at_equal_time_is_decoded_again(trace, tmp_path, change):
     times = trace / "0.ts"
     times.write_bytes(times.read_bytes().ljust(3 * 4096, b"\0"))
     before = times.stat()

@@ -65,7 +65,7 @@ def test_a_flipped_byte_is_found_or_changes_nothing(store, tmp_path, name):
     assert found > len(positions) // 2
 
 
-def test_damaged_store_in_the_cache_gives_one_line_and_exit_status_2(tmp_path, capsys):
+def test_damaged_store_ends_in_one_line_and_status_2(tmp_path, capsys):
     cache = tmp_path / "cache"
     arguments = ["profile", str(TRACE), "-q", "--store", str(cache), "-o", str(tmp_path / "p.yaml")]
     with pytest.raises(SystemExit) as done:

@@ -99,7 +99,7 @@ def test_profile_leaves_no_files_if_calls_fit_in_memory(cache):
     assert not cache.exists()
 
 
-def test_calls_of_a_too_large_trace_are_stored_in_the_cache(cache, monkeypatch):
+def test_large_trace_keeps_its_calls_in_the_cache(cache, monkeypatch):
     with_room(monkeypatch, bytes_of(TRACE))
     vani.profile(TRACE)
     assert not cache.exists()

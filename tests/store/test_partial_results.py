@@ -172,7 +172,7 @@ def test_results_of_other_code_are_measured_again(monkeypatch, decoded):
     assert decoded
 
 
-def test_state_of_the_code_covers_each_file_that_can_change_results(monkeypatch, tmp_path):
+def test_digest_of_code_covers_all_its_files(monkeypatch, tmp_path):
     monkeypatch.setattr(partial_results, "_ROOT", tmp_path)
     for name in partial_results._CODE:
         (tmp_path / name).mkdir()
@@ -320,7 +320,7 @@ def test_least_recently_used_entry_is_removed_first(cache, monkeypatch):
     assert first not in files(cache)
 
 
-def test_only_the_last_of_many_options_are_stored_with_their_shared_results(cache):
+def test_old_options_are_dropped_and_shared_results_kept(cache):
     for number in range(20):
         known = PartialResults(["d" * 64], [])
         known.of("survey", [], lambda: "all")

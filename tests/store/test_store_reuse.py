@@ -170,7 +170,7 @@ def test_run_killed_while_decoding_leaves_no_store_that_looks_complete(
 @pytest.mark.slow
 @pytest.mark.skipif(not SHARED.is_dir(), reason="the shared traces are not here")
 @pytest.mark.parametrize("after_s", [0.0, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.7])
-def test_a_run_on_half_a_million_records_can_be_killed_at_any_moment(tmp_path, after_s):
+def test_long_run_survives_a_kill_at_any_moment(tmp_path, after_s):
     trace, stores = SHARED / "v3-medium-smallio-8r", tmp_path / "stores"
     try:
         kill_while_decoding(trace, stores, after_s=after_s, slowness_s=0.0)
@@ -231,7 +231,7 @@ def test_folders_renamed_to_one_name_concurrently_replace_each_other(tmp_path):
     assert (tmp_path / "s" / "who").read_text().endswith(" 99")
 
 
-def test_converting_onto_an_unrelated_path_is_refused_and_leaves_it_unchanged(tmp_path):
+def test_convert_refuses_an_unrelated_path(tmp_path):
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.tex").write_text("precious")
     with pytest.raises(InputError, match="not a store"):
