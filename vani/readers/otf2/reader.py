@@ -5,27 +5,334 @@ All events are read once and their rows are kept (see `scanned`), because the nu
 
 from __future__ import annotations
 
+import re
+from array import array
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
-from vani.calls import Layer
-from vani.columns import to_numpy
+from vani.calls import DIRECT, LOCK, SYNCHRONOUS, Flag, Kind, Layer
+from vani.columns import to_arrow, to_numpy
 from vani.distinct import distinct
 from vani.errors import TraceError
+from vani.readers.functions import Meaning, PositionRule, meaning_of
 from vani.readers.otf2 import anchor_of, files_of
-from vani.readers.otf2.archive import Archive, open_archive
-from vani.readers.otf2.calls import ROWS, Calls, Functions, Handle, does_io
+from vani.readers.otf2.archive import Archive, offset_of, open_archive
 from vani.readers.paths import PathTable, classes_of
 from vani.readers.programs import app_name
 from vani.readers.scanned import KnownRows, Spool, SpooledReader
+from vani.readers.signatures import MAX_BYTES, MAX_OFFSET, NO_VALUE, Codes
 from vani.readers.trace_reader import Limit, Piece
 from vani.units import counted
+
+ROWS = pa.schema(
+    [
+        ("process", pa.int32()),
+        ("thread", pa.int32()),
+        ("func", pa.int16()),
+        ("layer", pa.int8()),
+        ("kind", pa.int8()),
+        ("depth", pa.int8()),
+        ("rule", pa.int8()),
+        ("flags", pa.int16()),
+        ("file", pa.int32()),
+        ("bytes", pa.int64()),
+        ("value", pa.int64()),
+        ("start", pa.int64()),
+        ("took", pa.int64()),
+    ]
+)
+"""A call: `value` is an offset or a position; times are nanoseconds since the start of the archive's clock."""
+
+_CODES = {pa.int8(): "b", pa.int16(): "h", pa.int32(): "i", pa.int64(): "q"}
+_IO_ROLES = frozenset({"FILE_IO", "FILE_IO_METADATA"})
+_LIBRARIES = re.compile(r"MPI_File_\w+|H5[A-Z]\w*|nc(?:mpi)?_\w+")
+_UNDEFINED = (1 << 64) - 1
+"""Byte count or position of a call that failed or has none."""
+_LATEST_NS = 1 << 60
+"""Longest plausible time: 36 years."""
+_DEEPEST = 100
+_MAX_FUNCTIONS = 30_000
+_KINDS = (Kind.READ, Kind.WRITE, Kind.SYNC)
+"""Kinds by `OTF2_IoOperationMode`."""
+_MODES = ("read", "write", "flush")
+_CREATION = ((1 << 0, Flag.CREATE), (1 << 1, Flag.TRUNCATE), (1 << 2, Flag.DIRECTORY))
+_STATUS = ((1 << 1, Flag.APPEND), (1 << 4, SYNCHRONOUS), (1 << 5, SYNCHRONOUS), (1 << 6, DIRECT))
+"""Bits of `OTF2_IoCreationFlag` and `OTF2_IoStatusFlag`."""
+_READ_ONLY = (0, 3, 4)
+"""`OTF2_IoAccessMode`: READ_ONLY, EXECUTE_ONLY, SEARCH_ONLY."""
+_COLLECTIVE = 1 << 1
+"""Bit of `OTF2_IoOperationFlag`."""
+_NAMES = {
+    Layer.POSIX: {"flush": "fsync", "seek": "lseek", "remove": "unlink"},
+    Layer.STDIO: {word: f"f{word}" for word in ("open", "close", "read", "write", "flush", "seek")},
+    Layer.MPIIO: {
+        **{word: f"MPI_File_{word}" for word in ("open", "close", "read", "write", "seek")},
+        "flush": "MPI_File_sync",
+        "remove": "MPI_File_delete",
+    },
+}
+"""Function names for events outside regions."""
+
+
+def does_io(name: str, role: str) -> bool:
+    """Return whether a region is a file call, by its name and its role's name."""
+    return role in _IO_ROLES or _LIBRARIES.fullmatch(name) is not None
+
+
+class Functions(Codes):
+    """An archive's functions, numbered."""
+
+    def number(self, text: str) -> int:
+        """The number of a function; the last number is shared by all functions that do not fit."""
+        return super().number(text if len(self.texts) < _MAX_FUNCTIONS else "(other)")
+
+
+@dataclass(frozen=True)
+class Handle:
+    """A process's open file."""
+
+    file: int
+    """File code, -1 if the file has no name."""
+    layer: Layer
+    paradigm: str
+    is_folder: bool
+
+
+@dataclass
+class _Call:
+    """A call that has not ended yet."""
+
+    row: int
+    region: int | None
+    """None for an operation outside all I/O regions, or inside the region of another file's call."""
+    handle: int | None = None
+    operations: int = 0
+    is_known: bool = True
+    """Whether each of its operations reported the bytes that it moved."""
+
+
+class Calls:
+    """Collects a location's calls; pass `callbacks` to `Archive.read`."""
+
+    def __init__(
+        self,
+        process: int,
+        thread: int,
+        regions: dict[int, str],
+        handles: dict[int, Handle],
+        files: dict[int, int],
+        functions: Functions,
+        nanoseconds: Callable[[int], int],
+        offset: int | None,
+    ) -> None:
+        """Start without calls.
+
+        Parameters
+        ----------
+        process, thread
+            Number of the process in the archive, and of the location in the process.
+        regions
+            Names of the regions that do I/O.
+        handles
+            All processes' handles by number; duplicated ones are added.
+        files
+            File codes, by the files' numbers in the archive.
+        nanoseconds
+            Converts a time stamp to nanoseconds.
+        offset
+            Number of the attribute that contains an operation's offset.
+        """
+        self._location, self._regions, self._handles, self._files = (process, thread), regions, handles, files
+        self._functions, self._ns, self._offset = functions, nanoseconds, offset
+        self._columns: dict[str, array[int]] = {name: array(_CODES[ROWS.field(name).type]) for name in ROWS.names}
+        self._stack: list[_Call] = []
+        self._pending: dict[tuple[int, int], _Call] = {}
+        """The call of each running operation, by handle and matching id."""
+        self.last = 0
+        """Time of the last event in nanoseconds."""
+        self.program: int | None = None
+        """Number of the text that names the program."""
+        self.callbacks: dict[str, Callable[..., object]] = {
+            "ProgramBegin": lambda _time, _, name, *_arguments: setattr(self, "program", name),
+            "Enter": self._enter,
+            "Leave": self._leave,
+            "IoCreateHandle": self._create,
+            "IoDestroyHandle": lambda time, _, handle: self._event(time, handle, "close", Flag.CLOSE),
+            "IoDuplicateHandle": self._duplicate,
+            "IoSeek": lambda time, _, handle, _distance, _whence, position: self._seek(time, handle, position),
+            "IoChangeStatusFlags": lambda time, _, handle, _status: self._event(time, handle, "fcntl"),
+            "IoDeleteFile": self._delete,
+            "IoOperationBegin": self._begin,
+            "IoOperationComplete": self._complete,
+            "IoOperationCancelled": lambda time, _, handle, number: self._complete(time, _, handle, _UNDEFINED, number),
+        }
+
+    def __len__(self) -> int:
+        return len(self._columns["start"])
+
+    def batch(self) -> pa.RecordBatch:
+        """All calls, sorted by start time; call it after reading the location."""
+        for call in self._stack:
+            self._end(call.row, self.last)
+        for call in self._pending.values():
+            self._columns["bytes"][call.row] = NO_VALUE
+        column: dict[str, NDArray[Any]] = {
+            name: np.frombuffer(values, values.typecode).copy() for name, values in self._columns.items() if len(values)
+        }
+        if not column:
+            return pa.RecordBatch.from_arrays([pa.array([], field.type) for field in ROWS], schema=ROWS)
+        # A call that moves no bytes, such as a read at the end of a file, is not a data operation.
+        nothing = (column["kind"] <= Kind.WRITE) & (column["layer"] <= Layer.STDIO) & (column["bytes"] == 0)
+        column["kind"][nothing], column["rule"][nothing], column["bytes"][nothing] = (
+            *(Kind.METADATA, PositionRule.NONE),
+            NO_VALUE,
+        )
+        return pa.RecordBatch.from_arrays([to_arrow(column[name]) for name in ROWS.names], schema=ROWS)
+
+    def _enter(self, time: int, _: Any, region: int) -> None:
+        self.last = self._time(time)
+        name = self._regions.get(region)
+        if name is not None:
+            self._stack.append(_Call(self._row(self.last, name), region))
+
+    def _leave(self, time: int, _: Any, region: int) -> None:
+        self.last = self._time(time)
+        if region in self._regions and any(call.region == region for call in self._stack):
+            while True:
+                call = self._stack.pop()
+                self._end(call.row, self.last)
+                if call.region == region:
+                    break
+
+    def _row(self, start: int, name: str) -> int:
+        meaning = meaning_of(name)
+        process, thread = self._location
+        row = len(self)
+        of_file_system = meaning.layer <= Layer.STDIO and meaning.rule in (PositionRule.AT, PositionRule.ADVANCE)
+        values = (
+            *(process, thread, self._functions.number(name), meaning.layer, meaning.kind),
+            min(len(self._stack), _DEEPEST),
+            meaning.rule if of_file_system else PositionRule.NONE,
+            int(_of_call(meaning)),
+            *(-1, NO_VALUE, NO_VALUE, start, 0),
+        )
+        for column, value in zip(self._columns.values(), values, strict=True):
+            column.append(value)
+        return row
+
+    def _end(self, row: int, time: int) -> None:
+        self._columns["took"][row] = max(0, time - self._columns["start"][row])
+
+    def _time(self, ticks: int) -> int:
+        return min(max(self._ns(ticks), -_LATEST_NS), _LATEST_NS)
+
+    def _call(self, time: int, handle: int, word: str) -> _Call:
+        """The call of an event: the region around it, or a new call without a region."""
+        self.last = self._time(time)
+        known = self._handles.get(handle)
+        call = self._stack[-1] if self._stack else None
+        if call is None or call.handle not in (None, handle):
+            layer = Layer.POSIX if known is None else known.layer
+            name = word if layer in _NAMES or known is None else f"{known.paradigm} {word}"
+            call = _Call(self._row(self.last, _NAMES.get(layer, {}).get(word, name)), None)
+        call.handle = handle
+        if known is not None:
+            columns = self._columns
+            columns["file"][call.row], columns["layer"][call.row] = known.file, known.layer
+            if known.is_folder:
+                columns["flags"][call.row] |= Flag.DIRECTORY
+        return call
+
+    def _event(self, time: int, handle: int, word: str, flags: int = 0) -> int:
+        row = self._call(time, handle, word).row
+        self._columns["flags"][row] |= flags
+        return row
+
+    def _create(self, time: int, _: Any, handle: int, mode: Any, creation: Any, status: Any) -> None:
+        # Numbers, since no member of `Flag` takes a negative one such as DIRECT.
+        flags = int(Flag.OPEN if mode.value in _READ_ONLY else Flag.OPEN | Flag.WRITABLE)
+        for bits, table in ((creation.value, _CREATION), (status.value, _STATUS)):
+            for bit, flag in table:
+                flags |= int(flag) if bits & bit else 0
+        row = self._event(time, handle, "open", flags)
+        self._set_rule(row, PositionRule.OPEN, NO_VALUE)
+
+    def _duplicate(self, time: int, _: Any, old: int, new: int, _status: Any) -> None:
+        self._event(time, old, "dup")
+        if old in self._handles:
+            self._handles[new] = self._handles[old]
+
+    def _seek(self, time: int, handle: int, position: int) -> None:
+        row = self._event(time, handle, "seek")
+        if position < MAX_OFFSET:
+            self._columns["flags"][row] |= Flag.SEEK
+            self._set_rule(row, PositionRule.SEEK_SET, position)
+
+    def _delete(self, time: int, _: Any, _paradigm: int, file: int) -> None:
+        self.last = self._time(time)
+        row = self._stack[-1].row if self._stack else self._row(self.last, "unlink")
+        self._columns["file"][row] = self._files.get(file, -1)
+        self._columns["flags"][row] |= Flag.REMOVE
+        self._set_rule(row, PositionRule.GONE, NO_VALUE)
+
+    def _begin(
+        self, time: int, attributes: Any, handle: int, mode: Any, flags: Any, _requested: int, number: int
+    ) -> None:
+        if mode.value >= len(_KINDS):
+            return
+        call = self._call(time, handle, _MODES[mode.value])
+        self._pending[handle, number] = call
+        call.operations += 1
+        columns, row = self._columns, call.row
+        if columns["layer"][row] > Layer.NETCDF:
+            return
+        columns["kind"][row] = _KINDS[mode.value]
+        if flags.value & _COLLECTIVE:
+            columns["flags"][row] |= Flag.COLLECTIVE
+        if _KINDS[mode.value] is not Kind.SYNC and call.operations == 1:
+            self._place(row, offset_of(attributes, self._offset))
+
+    def _place(self, row: int, offset: int | None) -> None:
+        columns = self._columns
+        value = NO_VALUE if offset is None or offset >= MAX_OFFSET else offset
+        if columns["layer"][row] == Layer.MPIIO:
+            columns["value"][row] = value
+        elif value != NO_VALUE:
+            self._set_rule(row, PositionRule.AT, value)
+        elif columns["rule"][row] != PositionRule.AT:
+            self._set_rule(row, PositionRule.ADVANCE, NO_VALUE)
+
+    def _complete(self, time: int, _: Any, handle: int, moved: int, number: int) -> None:
+        self.last = self._time(time)
+        call = self._pending.pop((handle, number), None)
+        if call is None:
+            return
+        if call.region is None:
+            self._end(call.row, self.last)
+        columns, row = self._columns, call.row
+        if not Kind.READ <= columns["kind"][row] <= Kind.WRITE:
+            return
+        total = moved + max(columns["bytes"][row], 0)
+        call.is_known &= moved != _UNDEFINED and total < MAX_BYTES
+        columns["bytes"][row] = total if call.is_known else NO_VALUE
+
+    def _set_rule(self, row: int, rule: PositionRule, value: int) -> None:
+        """Set the position rule, because only file-system calls move a position."""
+        if self._columns["layer"][row] <= Layer.STDIO:
+            self._columns["rule"][row], self._columns["value"][row] = rule, value
+
+
+def _of_call(meaning: Meaning) -> Flag:
+    """Flags of a function that do not depend on its events."""
+    return meaning.flags & (Flag.COLLECTIVE | Flag.DIRECTORY | Flag.STAT | Flag.RENAME | LOCK)
+
 
 _LAYERS = {
     **{"POSIX": Layer.POSIX, "ISOC": Layer.STDIO, "MPI-IO": Layer.MPIIO, "HDF5": Layer.HDF5},

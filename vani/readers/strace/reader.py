@@ -8,28 +8,380 @@ process by process.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import replace
-from typing import ClassVar, Self
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from vani.calls import FUNCTIONS, Kind, Layer
-from vani.columns import small_table
-from vani.readers.programs import app_of, is_launcher
-from vani.readers.scanned import Columns, LogReader
+from vani.calls import FUNCTIONS, FileClass, Flag, Kind, Layer
+from vani.columns import scalar, small_table, to_arrow, to_numpy
+from vani.distinct import distinct
+from vani.errors import TraceError
+from vani.readers.paths import SHM, PathTable, classes_of, marked, padded, summed
+from vani.readers.programs import RANK_LAUNCHERS, app_of, is_launcher
+from vani.readers.scanned import Columns, KnownLog, LogReader, Spool, calls_of_ranks, users_of
 from vani.readers.signatures import NO_VALUE
-from vani.readers.strace import host_of, logs_of, rank_of, system_calls
-from vani.readers.strace.processes import command_of
-from vani.readers.strace.scan import StraceLog, scan
-from vani.readers.strace.system_calls import RING, kind_of
-from vani.readers.trace_reader import Limit
+from vani.readers.strace import host_of, logs_of, pid_of, rank_of, system_calls
+from vani.readers.strace.lines import Calls, LineReader, Spellings
+from vani.readers.strace.processes import Bystanders, Processes, Scripts, app_names, command_of
+from vani.readers.strace.rows import ROWS, refused_locks, rows_of
+from vani.readers.strace.system_calls import CALLS, RING, WANTED, Names, kind_of
+from vani.readers.trace_reader import Limit, some_ranks
+from vani.units import counted
+
+_MMAP = (
+    r"^[^,]*, (?P<length>\d{1,18}), (?P<access>[A-Z_|]+), (?P<flags>\w+(?:\|\w+)*), "
+    r"\d+<(?P<path>[^<>]*)(?:<[^<>]*>)?>(?:\(deleted\))?, [^,]*$"
+)
+_NAMES = ("mmap", "mmap2")
+
+
+class Maps:
+    """Counts the mappings of each file by use, without the loader's mappings of programs and libraries."""
+
+    def __init__(self) -> None:
+        self._counts: Counter[tuple[str, int, int]] = Counter()
+        """By use, file and length."""
+
+    def see(self, calls: Calls, spellings: Spellings) -> None:
+        """Add the calls of a block."""
+        names = calls.name.dictionary.to_pylist()
+        if not set(_NAMES).intersection(names):
+            return
+        is_map: NDArray[np.bool_] = np.array([name in _NAMES for name in names], np.bool_)
+        at = np.flatnonzero(is_map[to_numpy(calls.name.indices)] & (calls.value >= 0))
+        fields = pc.extract_regex(calls.args.take(to_arrow(at)), _MMAP)
+        fields = fields.filter(pc.is_valid(fields))
+        columns = [pc.struct_field(fields, name) for name in ("access", "flags", "length", "path")]
+        # No line contains a newline.
+        distinct = pc.value_counts(pc.binary_join_element_wise(*columns, scalar("\n"))).to_pylist()
+        for entry in distinct:
+            access, flags, length, path = entry["values"].split("\n")
+            use = _use(access.split("|"), flags.split("|"))
+            if use:
+                (code,) = spellings.codes(pa.array([path]), pa.array([""])).tolist()
+                self._counts[use, code, int(length)] += entry["counts"]
+
+    def files(self) -> set[int]:
+        """Files that were mapped for shared writing."""
+        return {code for use, code, _ in self._counts if use == "shared_write"}
+
+    def counts(self) -> list[tuple[list[str], int, int, int]]:
+        """([`shared_write` or `read`], file, length, number of calls), in order of first appearance."""
+        return [([use], code, length, count) for (use, code, length), count in self._counts.items()]
+
+
+def _use(access: list[str], flags: list[str]) -> str:
+    if "PROT_EXEC" in access or "MAP_DENYWRITE" in flags:
+        return ""
+    is_shared = "MAP_SHARED" in flags or "MAP_SHARED_VALIDATE" in flags
+    if is_shared and "PROT_WRITE" in access:
+        return "shared_write"
+    return "read" if is_shared or "PROT_READ" in access else ""
+
+
+_READS = np.array([kind_of(name) is Kind.READ for name in system_calls.FUNCTIONS])
+"""Whether each function reads, by code."""
+_SOON_NS = 1_000_000_000
+"""Nanoseconds: a file in /dev/shm that is mapped and unlinked this soon after its creation shares memory between
+processes. Programs that keep data there read it back, or remove it when they end."""
+
+
+class SharedMemory:
+    """Times when files in /dev/shm were created, read and removed."""
+
+    def __init__(self) -> None:
+        self._in_shm = np.zeros(0, np.bool_)
+        """Whether each file is in /dev/shm."""
+        self._created: dict[int, int] = {}
+        """Nanoseconds, by file."""
+        self._removed: dict[int, int] = {}
+        self._read: set[int] = set()
+
+    def see(self, rows: pa.RecordBatch, paths: Sequence[str]) -> None:
+        """Add rows of a block (`rows.ROWS`); `paths` are by code."""
+        new = [path.startswith(SHM) for path in paths[len(self._in_shm) :]]
+        self._in_shm = np.append(self._in_shm, np.array(new, np.bool_))
+        if not self._in_shm.any():
+            return
+        file = to_numpy(rows.column("file"))
+        at = np.flatnonzero((file >= 0) & self._in_shm[file])
+        file, start, flags = file[at], to_numpy(rows.column("start"))[at], to_numpy(rows.column("flags"))[at]
+        func, size = to_numpy(rows.column("func"))[at], to_numpy(rows.column("bytes"))[at]
+        self._read.update(file[_READS[func] & (size != NO_VALUE)].tolist())
+        for flag, times in ((Flag.CREATE, self._created), (Flag.REMOVE, self._removed)):
+            rows_of_flag = np.flatnonzero(flags & flag)
+            for code, when in zip(file[rows_of_flag].tolist(), start[rows_of_flag].tolist(), strict=True):
+                times.setdefault(code, when)
+
+    def passes_memory(self, mapped: Collection[int]) -> list[int]:
+        """Files that were created, mapped (`mapped`) and soon unlinked, and that no call reads."""
+        return [
+            code
+            for code, when in self._created.items()
+            if code in mapped
+            and code not in self._read
+            and when <= self._removed.get(code, -1) <= when + _SOON_NS
+        ]
+
+
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+
+_AGAIN = "trace again: strace -f -ttt -T -y -o FILE COMMAND, or vani trace -- COMMAND"
+_DESCRIPTORS = np.array([name in CALLS and CALLS[name].names is Names.DESCRIPTOR for name in system_calls.FUNCTIONS])
+"""Whether each function names its file by a descriptor."""
+_LOADER = ("/etc/ld.so.cache", "/etc/ld.so.preload")
+"""Files that are read to load shared libraries, and are classified like them."""
+_MPI = re.compile(r"/lib(?:mpi|mpich|mpi_\w+)[\w-]*\.so[\d.]*$")
+_HIDDEN = np.array([name in RING or name == "io_submit" for name in system_calls.FUNCTIONS])
+"""Whether each function moves data that the log does not show."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class StraceLog(KnownLog):
+    """Results of parsing all lines."""
+
+    functions: Ints
+    """Number of calls by function."""
+    with_mpi: Bools
+    """Whether each rank loaded an MPI library."""
+    refused: Counter[tuple[str, str]]
+    """Number of calls that did not get a lock, by function and error."""
+    of_job: bool
+    """Whether ranks belong to a job that torchrun or a similar launcher started."""
+
+
+def scan(path: Path) -> StraceLog:
+    """Parse all logs of a trace.
+
+    Raises
+    ------
+    TraceError
+        There are no calls, or strace ran without options that Vani needs.
+    """
+    return _Scan(path).result()
+
+
+class _Scan:
+    """Parses all logs of a trace."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._logs = logs_of(path)
+        self._processes = Processes(reused=len(self._logs) == 1 or rank_of(self._logs[0]) is not None)
+        self._paths = PathTable()
+        self._spellings = Spellings(self._paths)
+        self._spool = Spool(ROWS, by="thread")
+        self._calls = np.zeros(0, np.int64)
+        """Calls by thread."""
+        self._pairs = np.zeros(0, np.int64)
+        """Distinct pairs of a thread and a file that it names."""
+        self._there = np.zeros(0, np.bool_)
+        self._by_other_ways = np.zeros(0, np.bool_)
+        """Whether each file exists, and whether it is used other than through standard streams."""
+        self._rank_of_log: list[int] = []
+        """The MPI rank of each thread's log, or -1."""
+        self._named = self._nameless = self._timed = self._lines = 0
+        self._functions = np.zeros(len(system_calls.FUNCTIONS), np.int64)
+        self._maps = Maps()
+        self._refused = Counter[tuple[str, str]]()
+        self._shared_memory = SharedMemory()
+        self._scripts = Scripts()
+        self._bystanders = Bystanders()
+        self._first: int | None = None
+        self._of_job = False
+        self._problems: list[str] = []
+
+    def result(self) -> StraceLog:
+        """Parse all lines, and summarise.
+
+        Raises
+        ------
+        TraceError
+            There are no calls, or strace ran without options that Vani needs.
+        """
+        for log in self._logs:
+            self._log(log)
+        if self._first is None or not self._calls.any():
+            raise TraceError("contains no call on files", where=self._path, todo=_AGAIN)
+        if self._nameless and not self._named:
+            raise TraceError("has no paths of descriptors, which strace writes with -y", where=self._path, todo=_AGAIN)
+        if not self._timed:
+            raise TraceError("lacks the durations of calls, which strace writes with -T", where=self._path, todo=_AGAIN)
+        files = len(self._paths.paths)
+        exists = padded(self._there, files)
+        classes = classes_of(
+            self._paths.paths,
+            self._shared_memory.passes_memory(self._maps.files()),
+            exists & ~padded(self._by_other_ways, files),
+        )
+        loading = np.array([path in _LOADER for path in self._paths.paths], np.bool_)
+        classes[loading] = FileClass.SHARED_LIBRARY
+        apps = app_names(
+            self._processes.executions,
+            self._scripts.by_execution(self._paths.paths),
+            command_of(self._path),
+        )
+        ranks, problems = self._ranks(classes, apps)
+        calls = calls_of_ranks(ranks, self._calls)
+        pairs, users = users_of(ranks[self._pairs >> 32], self._pairs & 0xFFFFFFFF, files)
+        return StraceLog(
+            rows=self._spool,
+            calls=calls,
+            names=list(system_calls.FUNCTIONS),
+            rank_of=ranks,
+            paths=self._paths.paths,
+            users=users,
+            probes=~exists & ~loading,
+            classes=classes,
+            maps=self._maps.counts(),
+            functions=self._functions,
+            refused=self._refused,
+            first_ns=self._first,
+            apps=self._apps_of(ranks, apps),
+            with_mpi=np.bincount(pairs[_of_mpi(self._paths.paths)[pairs & 0xFFFFFFFF]] >> 32, minlength=len(calls)) > 0,
+            of_job=self._of_job,
+            problems=[*self._problems, *problems],
+        )
+
+    def _log(self, log: Path) -> None:
+        rank = rank_of(log)
+        if rank is not None:
+            self._processes.next_log()
+        lines = LineReader(log, frozenset(WANTED), pid_of(log))
+        for block in lines.blocks():
+            thread = self._processes.threads(block)
+            folders = self._processes.learn(block.calls, thread)
+            self._maps.see(block.calls, self._spellings)
+            self._refused.update(refused_locks(block.calls))
+            self._timed += int((block.calls.took >= 0).sum())
+            self._add(rows_of(block.calls, thread, folders, self._spellings))
+        number = len(self._processes.begun_by)
+        self._rank_of_log += [-1 if rank is None else rank] * (number - len(self._rank_of_log))
+        self._report(log, lines)
+
+    def _add(self, rows: pa.RecordBatch) -> None:
+        if not rows.num_rows:
+            return
+        self._spool.add(rows)
+        self._functions += np.bincount(_numbers(rows, "func"), minlength=len(self._functions))
+        self._shared_memory.see(rows, self._paths.paths)
+        thread, file = _numbers(rows, "thread"), _numbers(rows, "file")
+        self._calls = summed(self._calls, np.bincount(thread))
+        self._see_programs(rows)
+        named = file >= 0
+        opened = _DESCRIPTORS[_numbers(rows, "func")] & _numbers(rows, "there")
+        self._named += int((opened & named).sum())
+        self._nameless += int((opened & ~named).sum())
+        self._pairs = distinct(self._pairs, thread[named].astype(np.int64) << 32 | file[named])
+        there, renamed = named & _numbers(rows, "there"), _numbers(rows, "rename_to")
+        new_names = renamed[renamed >= 0]
+        self._there = marked(self._there, np.concatenate((file[there], new_names)))
+        self._by_other_ways = marked(
+            self._by_other_ways, np.concatenate((file[there & ~_numbers(rows, "standard")], new_names))
+        )
+
+    def _see_programs(self, rows: pa.RecordBatch) -> None:
+        executions = self._processes.executions
+        if executions:
+            execution = np.array(self._processes.execution, np.int64)
+            self._scripts.see(rows, self._paths.paths, execution, [program.start for program in executions])
+            self._bystanders.see(rows, self._processes, self._calls)
+
+    def _apps_of(self, ranks: NDArray[np.int32], names: list[str]) -> list[str]:
+        """The app of each rank: that of its first process with a program, preferably one that is not a launcher."""
+        apps = [""] * (int(ranks.max(initial=-1)) + 1)
+        of_launchers = list(apps)
+        for rank, execution in zip(ranks.tolist(), self._processes.execution, strict=True):
+            if rank >= 0 and execution >= 0:
+                launches = is_launcher(self._processes.executions[execution].file)
+                some = of_launchers if launches else apps
+                some[rank] = some[rank] or names[execution]
+        return [app or launcher for app, launcher in zip(apps, of_launchers, strict=True)]
+
+    def _report(self, log: Path, lines: LineReader) -> None:
+        if lines.first_ns is None:
+            if lines.untimed:
+                raise TraceError(
+                    "has no times of day since 1970, which strace writes with -ttt", where=log, todo=_AGAIN
+                )
+            self._problems.append(f"{log.name}: left out, it has no line of strace")
+            return
+        self._first = lines.first_ns if self._first is None else min(self._first, lines.first_ns)
+        if lines.cut:
+            self._problems.append(f"{log.name}: ends in the middle of a line, what followed is missing")
+        if lines.strange:
+            self._problems.append(f"{log.name}: {counted(lines.strange, 'line')} left out, strace writes none like it")
+
+    def _ranks(self, classes: NDArray[np.int8], apps: list[str]) -> tuple[NDArray[np.int32], list[str]]:
+        """The rank of each thread, and problems; `classes` by file, `apps` by execution."""
+        leaders = self._processes.leaders()
+        number = len(leaders)
+        calls = self._calls = summed(self._calls, np.zeros(number, np.int64))
+        problems = []
+        open_ = np.flatnonzero(~np.array(self._processes.ended) & (calls > 0))
+        if len(open_):
+            problems.append(
+                f"{counted(len(open_), 'thread')} of {(calls > 0).sum():,} still ran where the log ends: "
+                "it is cut off, or strace was ended before them"
+            )
+        hidden = int(self._functions[_HIDDEN].sum())
+        if hidden:
+            problems.append(
+                f"{counted(hidden, 'call')} of io_uring or io_submit: "
+                "reads and writes through them are not recorded"
+            )
+        of_log = np.array(self._rank_of_log, np.int64)
+        if (of_log >= 0).any():
+            present = distinct(of_log[of_log >= 0])
+            missing = np.setdiff1d(np.arange(int(present[-1]) + 1), present)
+            if len(missing):
+                problems.append(f"ranks {some_ranks(missing)}: left out, their logs are missing")
+            return of_log.astype(np.int32), problems
+        of_leader = np.bincount(leaders, calls, number) > 0
+        of_leader &= ~self._bystanders.threads(self._processes, apps, calls, self._paths.paths, classes)
+        of_job = self._ranks_of_job(np.flatnonzero(of_leader).tolist(), leaders, apps)
+        rank = np.where(of_leader, np.cumsum(of_leader) - 1, -1)
+        if of_job:
+            rank[:] = -1
+            rank[list(of_job)] = list(of_job.values())
+        return rank[leaders].astype(np.int32), problems
+
+    def _ranks_of_job(self, processes: list[int], leaders: Ints, apps: list[str]) -> dict[int, int]:
+        """Ranks that a launcher such as torchrun started, with their children; empty if other processes took part."""
+        executions = self._processes.execution
+        roots = {
+            process: self._processes.root(process, leaders, apps)
+            for process in processes
+            if executions[process] < 0 or apps[executions[process]] not in RANK_LAUNCHERS
+        }
+        self._of_job = bool(roots) and None not in roots.values()
+        if not self._of_job:
+            return {}
+        known = {process: root for process, root in roots.items() if root is not None}
+        numbers = {root: rank for rank, root in enumerate(sorted(set(known.values())))}
+        return {process: numbers[root] for process, root in known.items()}
+
+
+def _of_mpi(paths: list[str]) -> NDArray[np.bool_]:
+    """Whether each file is a library with which MPI programs are linked."""
+    return np.fromiter((bool(_MPI.search(path)) for path in paths), np.bool_, len(paths))
+
+
+def _numbers(rows: pa.RecordBatch, name: str) -> NDArray[Any]:
+    return to_numpy(rows.column(name))
+
 
 _KINDS = tuple(kind_of(name) for name in system_calls.FUNCTIONS)
-_HIDDEN = {**{name: [] for name in RING}, "io_submit": ["undecoded"]}
+_UNDECODED = {**{name: [] for name in RING}, "io_submit": ["undecoded"]}
 """Arguments of facts about calls that move data which the log does not show."""
 _LIMITS = (
     Limit(
@@ -102,7 +454,7 @@ class StraceReader(LogReader[StraceLog]):
     def facts(self) -> list[tuple[str, list[str], int]]:
         """The command, and calls whose data the log does not show: mapped data set files, io_uring and others."""
         counts = dict(zip(self.known.names, self.known.functions.tolist(), strict=True))
-        hidden = [(name, args, counts[name]) for name, args in _HIDDEN.items() if counts[name]]
+        hidden = [(name, args, counts[name]) for name, args in _UNDECODED.items() if counts[name]]
         command = command_of(self.path)
         ran = [("execve", command, 1)] if command else []
         hosts = {host_of(log) for log in logs_of(self.path)}

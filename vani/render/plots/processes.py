@@ -7,19 +7,8 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any
 
+from vani.render.plots import encoding
 from vani.render.plots.drawing import Drawing, Row, plot
-from vani.render.plots.encoding import (
-    NO_TIMES,
-    category,
-    chart,
-    name,
-    number,
-    numbered,
-    quantity,
-    seconds_axis,
-    text,
-    up_to,
-)
 from vani.schema.profile import App, Profile
 from vani.schema.timeline import HeatMap
 from vani.units import counted, format_bytes, format_number, format_seconds, format_share
@@ -63,7 +52,7 @@ def processes(profile: Profile, heat: HeatMap | None) -> Drawing | str:
     if heat is not None and len(heat.app_of_trace) == 1 and any(heat.processes.io_s):
         return _each_process(heat)
     if profile.workflow.io.time_s.total is None:
-        return NO_TIMES
+        return encoding.NO_TIMES
     return _each_app(profile)
 
 
@@ -81,7 +70,7 @@ def _each_process(heat: HeatMap) -> Drawing:
         {
             "process": worst.number,
             "measure": measure,
-            "ratio": number(_ratio_of(measure)(worst)),
+            "ratio": encoding.number(_ratio_of(measure)(worst)),
             "amount": _amount(worst, measure),
         }
         for measure in measures
@@ -95,7 +84,7 @@ def _each_process(heat: HeatMap) -> Drawing:
         {
             "process": p.number,
             "measure": measure,
-            "ratio": number(_ratio_of(measure)(p)),
+            "ratio": encoding.number(_ratio_of(measure)(p)),
             "text": f"rank {p.number}: {_amount(p, measure)}, {_times_the_mean(_ratio_of(measure)(p))}",
             "side": _side(p.number / len(every)),
         }
@@ -104,19 +93,19 @@ def _each_process(heat: HeatMap) -> Drawing:
     # Names that would overlap are stacked.
     names.sort(key=lambda n: n["ratio"])
     raised = {n["measure"]: 14 * i if _close(names) else 0 for i, n in enumerate(names)}
-    x = quantity(
+    x = encoding.quantity(
         "process",
         scale={"domain": [-0.5, len(every) - 0.5], "nice": False},
         axis={"title": "rank", "grid": False, "tickMinStep": 1, "format": "d"},
     )
-    y = quantity(
+    y = encoding.quantity(
         "ratio",
-        scale={"domain": [0, number(most * 1.18)], "nice": False},
+        scale={"domain": [0, encoding.number(most * 1.18)], "nice": False},
         axis={"title": "times the mean of all ranks", "tickCount": 5},
     )
-    by = category("measure", scale={"domain": measures}, legend={"title": None, "symbolOpacity": 1})
+    by = encoding.category("measure", scale={"domain": measures}, legend={"title": None, "symbolOpacity": 1})
     few = len(every) <= 64
-    spec = chart(
+    spec = encoding.chart(
         values,
         220,
         layer=[
@@ -132,10 +121,10 @@ def _each_process(heat: HeatMap) -> Drawing:
                     "color": by,
                     "shape": {**by, "legend": None},
                     "tooltip": [
-                        quantity("process", title="rank"),
-                        category("measure"),
-                        category("amount"),
-                        quantity("ratio", title="times the mean", format=".3~g"),
+                        encoding.quantity("process", title="rank"),
+                        encoding.category("measure"),
+                        encoding.category("amount"),
+                        encoding.quantity("ratio", title="times the mean", format=".3~g"),
                     ],
                 },
             },
@@ -163,6 +152,7 @@ def _each_process(heat: HeatMap) -> Drawing:
     )
     blocks = f" Each point represents {block} ranks and shows the one with most." if block > 1 else ""
     said = [f"{measure}: {n['text']}" for measure in measures for n in names if n["measure"] == measure]
+    number = encoding.number
     rows = [(p.number, number(p.io_s), p.bytes, number(p.io_ratio), number(p.bytes_ratio)) for p in every]
     return Drawing(
         caption="I/O time and bytes of each rank against the mean of all (dashed). Points far above 1 are ranks that "
@@ -231,21 +221,21 @@ def _each_app(profile: Profile) -> Drawing | str:
             {
                 "app": i,
                 "mark": mark,
-                "seconds": number(amount),
+                "seconds": encoding.number(amount),
                 "who": _rank_of(app) if mark == "slowest" else "",
             }
             for mark, amount in zip(marks, amounts, strict=True)
         ]
         said = f"{_rank_of(app)}, {_times_the_mean(_times(app))}" if app.processes > 1 else "one process"
-        texts.append({"app": i, "seconds": number(amounts[2]), "text": said})
+        texts.append({"app": i, "seconds": encoding.number(amounts[2]), "text": said})
         rows.append(_row(app))
-    params, y = numbered("app", [name(app.name, 24) for app in shown])
-    x = quantity(
+    params, y = encoding.numbered("app", [encoding.name(app.name, 24) for app in shown])
+    x = encoding.quantity(
         "seconds",
-        scale=up_to(max(t["seconds"] for t in texts), 15 + 6 * max(len(t["text"]) for t in texts)),
-        axis=seconds_axis("I/O time of a process"),
+        scale=encoding.up_to(max(t["seconds"] for t in texts), 15 + 6 * max(len(t["text"]) for t in texts)),
+        axis=encoding.seconds_axis("I/O time of a process"),
     )
-    by = category("mark", scale={"domain": list(marks)}, legend={"title": None})
+    by = encoding.category("mark", scale={"domain": list(marks)}, legend={"title": None})
     points = {
         "mark": {"type": "point", "filled": True, "size": 70, "opacity": 0.9},
         "encoding": {
@@ -253,10 +243,11 @@ def _each_app(profile: Profile) -> Drawing | str:
             "y": y,
             "color": by,
             "shape": by,
-            "tooltip": [category("mark"), quantity("seconds", format=",.4~g"), category("who")],
+            "tooltip": [encoding.category("mark"), encoding.quantity("seconds", format=",.4~g"),
+                encoding.category("who")],
         },
     }
-    said_by = text(texts, {"x": x, "y": y}, "text", dx=9)
+    said_by = encoding.text(texts, {"x": x, "y": y}, "text", dx=9)
     others = len(apps) - len(shown)
     verb = "is" if others == 1 else "are"
     left_out = f" {counted(others, 'app')} with less {verb} left out." if others > 0 else ""
@@ -264,9 +255,9 @@ def _each_app(profile: Profile) -> Drawing | str:
     return Drawing(
         caption="I/O time of the slowest process of each app against mean and median. Where the slowest is far to the "
         f"right of the mean, the others wait for it.{left_out}",
-        description=f"{counted(len(apps), 'app')} with I/O. The least balanced is {name(worst.name, 24)}: "
+        description=f"{counted(len(apps), 'app')} with I/O. The least balanced is {encoding.name(worst.name, 24)}: "
         f"{_rank_of(worst)} spends {format_number(_times(worst))} times the mean in I/O.",
-        spec=chart(values, 26 * len(shown) + 10, params=params, layer=[points, said_by]),
+        spec=encoding.chart(values, 26 * len(shown) + 10, params=params, layer=[points, said_by]),
         table=(
             (
                 "app", "processes", "slowest rank", "slowest (s)", "mean (s)", "median (s)", "busiest rank",
@@ -282,7 +273,7 @@ def _equal_processes(apps: list[App]) -> str:
     """A sentence if no app has a process slower than the others; otherwise empty."""
     if any(_times(app) > 1 + _ALIKE for app in apps):
         return ""
-    times = ", ".join(f"{name(app.name, 24)} {format_seconds(_times_of(app)[1])}" for app in apps[:5])
+    times = ", ".join(f"{encoding.name(app.name, 24)} {format_seconds(_times_of(app)[1])}" for app in apps[:5])
     return (
         f"In {counted(len(apps), 'app')} no process spends more than {format_share(_ALIKE)} above the mean of its app "
         f"in I/O: {times}{' and others' if len(apps) > 5 else ''}."
@@ -312,7 +303,8 @@ def _times(app: App) -> float:
 def _row(app: App) -> Row:
     b = app.balance
     if b is None:
-        return (name(app.name, 40), app.processes)
+        return (encoding.name(app.name, 40), app.processes)
     median, mean, slowest = _times_of(app)
-    times = (b.slowest_rank, number(slowest), number(mean), number(median))
-    return (name(app.name, 40), app.processes, *times, b.busiest_rank, b.busiest_bytes, number(b.mean_bytes))
+    times = (b.slowest_rank, encoding.number(slowest), encoding.number(mean), encoding.number(median))
+    return (encoding.name(app.name, 40), app.processes, *times, b.busiest_rank, b.busiest_bytes,
+        encoding.number(b.mean_bytes))

@@ -8,18 +8,8 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Any, Final
 
+from vani.render.plots import encoding
 from vani.render.plots.drawing import Drawing, Row, plot
-from vani.render.plots.encoding import (
-    BYTES,
-    SECONDS,
-    chart,
-    from_start,
-    log_marks,
-    name,
-    number,
-    quantity,
-    zoom,
-)
 from vani.schema.profile import Profile
 from vani.schema.timeline import HeatMap, HeatRow, KindSeconds
 from vani.units import format_bytes, format_seconds
@@ -135,7 +125,7 @@ def _changed(heat: HeatMap, change: Callable[[list[list[Any]]], list[list[Any]]]
 def row_label(heat: HeatMap, row: HeatRow) -> str:
     """Name of the processes of a row."""
     several = len(set(heat.app_of_trace)) > 1 or len(heat.app_of_trace) > 1
-    app = f"{name(row.app, 24)} " if several else ""
+    app = f"{encoding.name(row.app, 24)} " if several else ""
     if row.ranks is None:
         return f"{app}processes {row.first_process} to {row.first_process + row.processes - 1}"
     first, last = row.ranks
@@ -159,9 +149,9 @@ def map_of(heat: HeatMap, titles: Sequence[str], cells: Sequence[Cell], amount: 
     data, transform = _exact(cells) if is_exact else _lettered(heat, cells, low, high)
     about = "''" if is_exact else "'about '"
     least = _LEAST_PX * processes / field_px
-    tops = [min(row.first_process, number(processes - least)) for row in heat.rows]
+    tops = [min(row.first_process, encoding.number(processes - least)) for row in heat.rows]
     ends = [
-        max(row.first_process + row.processes, number(top + least))
+        max(row.first_process + row.processes, encoding.number(top + least))
         for row, top in zip(heat.rows, tops, strict=True)
     ]
     params = [
@@ -169,10 +159,10 @@ def map_of(heat: HeatMap, titles: Sequence[str], cells: Sequence[Cell], amount: 
         {"name": "row_end", "value": ends},
         {"name": "row_name", "value": [row_label(heat, row) for row in heat.rows]},
         {"name": "field_name", "value": list(titles)},
-        {"name": "tick_place", "value": [number(t) for t in ticks]},
+        {"name": "tick_place", "value": [encoding.number(t) for t in ticks]},
         {"name": "tick_name", "value": labels},
     ]
-    offset = f"{number(heading)} + datum.f * {number(step)}"
+    offset = f"{encoding.number(heading)} + datum.f * {encoding.number(step)}"
     transform += [
         {"calculate": f"datum.t * {heat.bin_s!r}", "as": "from"},
         {"calculate": f"(datum.t + 1) * {heat.bin_s!r}", "as": "to"},
@@ -185,33 +175,33 @@ def map_of(heat: HeatMap, titles: Sequence[str], cells: Sequence[Cell], amount: 
     ]
     axis = {
         "title": None,
-        "values": [number(t) for t in ticks],
+        "values": [encoding.number(t) for t in ticks],
         "labelExpr": "tick_name[indexof(tick_place, datum.value)]",
         "grid": False,
         "ticks": False,
         "domain": False,
         "labelOverlap": "greedy",
     }
-    scale = {"domain": [0, number(step * len(titles))], "reverse": True, "nice": False}
-    y = quantity("top", scale=scale, axis=axis)
+    scale = {"domain": [0, encoding.number(step * len(titles))], "reverse": True, "nice": False}
+    y = encoding.quantity("top", scale=scale, axis=axis)
     legend = {
         "title": f"{amount.name} per {each} and {format_seconds(heat.bin_s)}",
         "type": "gradient",
-        "values": log_marks(low, high, most=4),
+        "values": encoding.log_marks(low, high, most=4),
         "labelExpr": amount.label,
         "gradientLength": 200,
         "offset": 0,
     }
     cell_layer: dict[str, Any] = {
-        "params": zoom(),
+        "params": encoding.zoom(),
         "transform": transform,
         "mark": {"type": "rect", "clip": True, "aria": False},
         "encoding": {
-            "x": from_start(heat.bins * heat.bin_s, grid=False),
+            "x": encoding.from_start(heat.bins * heat.bin_s, grid=False),
             "x2": {"field": "to"},
             "y": y,
             "y2": {"field": "end"},
-            "color": quantity("v", scale={"type": "log", "domain": [low, high], "nice": False}, legend=legend),
+            "color": encoding.quantity("v", scale={"type": "log", "domain": [low, high], "nice": False}, legend=legend),
             "tooltip": [
                 {"field": "who", "title": "who", "type": "nominal"},
                 {"field": "when", "title": "from", "type": "nominal"},
@@ -224,7 +214,7 @@ def map_of(heat: HeatMap, titles: Sequence[str], cells: Sequence[Cell], amount: 
         # Otherwise the background would shine through between neighbours.
         cell_layer["mark"] |= {"stroke": {"expr": "scale('color', datum.v)"}, "strokeWidth": 0.5}
     frames = [
-        {"top": number(i * step + heading), "end": number((i + 1) * step), "title": title}
+        {"top": encoding.number(i * step + heading), "end": encoding.number((i + 1) * step), "title": title}
         for i, title in enumerate(titles)
     ]
     frame_layer = {
@@ -237,7 +227,7 @@ def map_of(heat: HeatMap, titles: Sequence[str], cells: Sequence[Cell], amount: 
         "mark": {"type": "text", "style": "ink", "align": "left", "baseline": "bottom", "dy": -4, "fontWeight": "bold"},
         "encoding": {"x": {"value": 0}, "y": y, "text": {"field": "title"}},
     }
-    spec = chart([], round((field_px + _HEADING) * len(titles)), params=params)
+    spec = encoding.chart([], round((field_px + _HEADING) * len(titles)), params=params)
     spec["data"] = data
     return {**spec, "layer": [cell_layer, frame_layer, title_layer]}
 
@@ -260,7 +250,7 @@ def _labels(heat: HeatMap, offsets: list[float]) -> tuple[list[float], list[str]
             else:
                 runs.append([app, first, end])
         places = [(first + end) / 2 for _, first, end in runs]
-        texts = [name(app, 24) for app, _, _ in runs]
+        texts = [encoding.name(app, 24) for app, _, _ in runs]
         if len(runs) > _MAX_LABELS:
             widest = sorted(sorted(range(len(runs)), key=lambda i: runs[i][1] - runs[i][2])[:_MAX_LABELS])
             places, texts = [places[i] for i in widest], [texts[i] for i in widest]
@@ -275,7 +265,7 @@ def _labels(heat: HeatMap, offsets: list[float]) -> tuple[list[float], list[str]
 
 def _exact(cells: Sequence[Cell]) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """Cells as comma-separated values, less than half the size of JSON."""
-    lines = ["f,r,t,v", *(f"{f},{r},{t},{v if isinstance(v, int) else number(v)}" for f, r, t, v in cells)]
+    lines = ["f,r,t,v", *(f"{f},{r},{t},{v if isinstance(v, int) else encoding.number(v)}" for f, r, t, v in cells)]
     kinds = dict.fromkeys("frtv", "number")
     return {"values": "\n".join(lines), "format": {"type": "csv", "parse": kinds}}, []
 
@@ -321,13 +311,13 @@ def heat_map(profile: Profile, heat: HeatMap) -> Drawing | str:
     fields = [(title, values) for title, values in both if any(map(any, values))]
     if not fields:
         return "no byte was read or written"
-    spec, said = _drawn(heat, fields, Amount("bytes", BYTES, ",.0f"), format_bytes, (1, 2))
+    spec, said = _drawn(heat, fields, Amount("bytes", encoding.BYTES, ",.0f"), format_bytes, (1, 2))
     _, whose = rows_in_words(heat)
     quiet = sum(1 for row in range(len(heat.rows)) if not any(heat.read[row]) and not any(heat.written[row]))
     rows: list[Row] = [
         (
             row_label(heat, row), row.first_process, row.processes, sum(heat.read[i]), sum(heat.written[i]),
-            number(sum(heat.busy_s[i])),
+            encoding.number(sum(heat.busy_s[i])),
         )
         for i, row in enumerate(heat.rows)
     ]  # fmt: skip
@@ -362,10 +352,11 @@ def io_time(profile: Profile, heat: HeatMap) -> Drawing | str:
     ]
     if not fields:
         return "no time was spent in I/O"
-    spec, said = _drawn(heat, fields, Amount("seconds", SECONDS, ".4~g"), format_seconds, (0, 1, 2))
+    spec, said = _drawn(heat, fields, Amount("seconds", encoding.SECONDS, ".4~g"), format_seconds, (0, 1, 2))
     _, whose = rows_in_words(heat)
     rows = [
-        (row_label(heat, row), *(number(sum(values[i])) for _, values in fields)) for i, row in enumerate(heat.rows)
+        (row_label(heat, row), *(encoding.number(sum(values[i])) for _, values in fields)) for i,
+        row in enumerate(heat.rows)
     ]
     return Drawing(
         caption=f"Seconds that {whose} spent in calls of each kind in each {format_seconds(heat.bin_s)}, on a scale of "

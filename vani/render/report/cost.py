@@ -5,22 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from vani.render.report.tables import (
-    Cell,
-    Limits,
-    Shown,
-    Table,
-    clip,
-    known,
-    rate,
-    seconds,
-    share,
-    shows,
-    size,
-    table_of,
-    worded,
-    words,
-)
+from vani.render.report import tables
 from vani.schema.profile import IOStats, LibraryTime, MetadataKinds, Profile
 from vani.schema.timeline import HeatMap
 from vani.units import counted, format_count, format_seconds, format_share
@@ -36,7 +21,7 @@ _METADATA: Final = {
 }
 _LIBRARIES: Final = {"hdf5": "HDF5", "mpiio": "MPI-IO", "netcdf": "NetCDF", "pnetcdf": "PnetCDF"}
 _LONGEST_REASON: Final = 160
-_NOTHING: Final = words("")
+_NOTHING: Final = tables.words("")
 
 
 @dataclass(frozen=True)
@@ -46,31 +31,36 @@ class _Cost:
     name: str | None
     calls: int
     time_s: float | None
-    moved: Cell = _NOTHING
-    speed: Cell = _NOTHING
+    moved: tables.Cell = _NOTHING
+    speed: tables.Cell = _NOTHING
 
 
-def kind_table(profile: Profile) -> Table:
+def kind_table(profile: Profile) -> tables.Table:
     """Reading, writing, flushing and metadata side by side."""
     io = profile.workflow.io
     time, rates = io.time_s, io.bandwidth
     both = _NOTHING
     if io.ops.sync and io.ops.write:
         both = _speed(profile, "write", rates.write_synced, "writes with their flushes")
+    read, written = tables.size(io.bytes.read), tables.size(io.bytes.written)
     costs = [
-        _Cost("Reading", io.ops.read, time.read, size(io.bytes.read), _speed(profile, "read", rates.read)),
-        _Cost("Writing", io.ops.write, time.write, size(io.bytes.written), _speed(profile, "write", rates.write)),
+        _Cost("Reading", io.ops.read, time.read, read, _speed(profile, "read", rates.read)),
+        _Cost("Writing", io.ops.write, time.write, written, _speed(profile, "write", rates.write)),
         _Cost("Flushing", io.ops.sync, time.sync, speed=both),
         _Cost("Metadata", io.ops.metadata, time.metadata),
     ]
     whole = sum(cost.time_s or 0.0 for cost in costs)
+
+    def part(cost: _Cost) -> tables.Cell:
+        return tables.known(tables.share)(cost.time_s / whole if cost.time_s is not None and whole else None)
+
     columns = (
-        worded("Kind", "name"),
-        shows("Calls", "calls"),
-        shows("Bytes", lambda cost: cost.moved),
-        shows("I/O time", "time_s", seconds),
-        shows("Share", lambda cost: known(share)(cost.time_s / whole if cost.time_s is not None and whole else None)),
-        shows("Bandwidth", lambda cost: cost.speed if cost.calls else _NOTHING),
+        tables.worded("Kind", "name"),
+        tables.shows("Calls", "calls"),
+        tables.shows("Bytes", lambda cost: cost.moved),
+        tables.shows("I/O time", "time_s", tables.seconds),
+        tables.shows("Share", part),
+        tables.shows("Bandwidth", lambda cost: cost.speed if cost.calls else _NOTHING),
     )
     caption = (
         "All file-system calls of the workload. I/O time is summed over processes; bandwidth is bytes divided by the "
@@ -81,16 +71,17 @@ def kind_table(profile: Profile) -> Table:
             " Flushing (fsync, fflush, ...) forces out earlier writes; its bandwidth is the bandwidth of "
             "writes including the flushes after them."
         )
-    return table_of("kinds", caption, costs, columns, len(costs))
+    return tables.table_of("kinds", caption, costs, columns, len(costs))
 
 
-def _speed(profile: Profile, side: str, speed: float | None, note: str = "") -> Cell:
+def _speed(profile: Profile, side: str, speed: float | None, note: str = "") -> tables.Cell:
     """A bandwidth; an impossible one counts as unknown, with the profile's reason."""
     why = profile.provenance.get(f"io.bandwidth.{side}")
-    return Cell("not known", None, clip(why, _LONGEST_REASON)) if speed is None and why else rate(speed, note)
+    return tables.Cell("not known", None,
+        tables.clip(why, _LONGEST_REASON)) if speed is None and why else tables.rate(speed, note)
 
 
-def call_table(profile: Profile, limits: Limits) -> Table | None:
+def call_table(profile: Profile, limits: tables.Limits) -> tables.Table | None:
     """The costliest functions, with all others in a last row; None if the profile does not list functions."""
     costs = _costs(profile.workflow.io, limits.calls)
     if not costs:
@@ -98,28 +89,28 @@ def call_table(profile: Profile, limits: Limits) -> Table | None:
     whole = sum(cost.time_s or 0.0 for cost in costs)
     timed = any(cost.time_s is not None for cost in costs)
 
-    def mean(cost: _Cost) -> Cell:
-        return seconds(cost.time_s / cost.calls if cost.time_s is not None and cost.calls else None)
+    def mean(cost: _Cost) -> tables.Cell:
+        return tables.seconds(cost.time_s / cost.calls if cost.time_s is not None and cost.calls else None)
 
     columns = (
-        worded("Function", lambda cost: cost.name or "all others", limits.path // 2),
-        shows("Calls", "calls"),
+        tables.worded("Function", lambda cost: cost.name or "all others", limits.path // 2),
+        tables.shows("Calls", "calls"),
         *(_timed(whole) if timed else ()),
-        *([shows("Mean", mean)] if timed else ()),
-        shows("Bytes", lambda cost: cost.moved),
+        *([tables.shows("Mean", mean)] if timed else ()),
+        tables.shows("Bytes", lambda cost: cost.moved),
     )
     caption = f"File-system calls by function, most {'time' if timed else 'calls'} first."
     if timed:
         caption += " Time is the length of the calls, added up over processes."
-    return table_of("calls", caption, costs, columns, len(costs))
+    return tables.table_of("calls", caption, costs, columns, len(costs))
 
 
-def _timed(whole: float) -> tuple[Shown, Shown]:
+def _timed(whole: float) -> tuple[tables.Shown, tables.Shown]:
     """Columns with the time of costs, and its share of the whole."""
-    part = known(share)
+    part = tables.known(tables.share)
     return (
-        shows("Time", "time_s", seconds),
-        shows("Share", lambda cost: part((cost.time_s or 0.0) / whole if whole else None)),
+        tables.shows("Time", "time_s", tables.seconds),
+        tables.shows("Share", lambda cost: part((cost.time_s or 0.0) / whole if whole else None)),
     )
 
 
@@ -128,16 +119,17 @@ def _costs(io: IOStats, most: int) -> list[_Cost]:
     calls = io.calls or ()
     named = [call for call in calls if call.name is not None]
     rest = [*(call for call in calls if call.name is None), *named[most:]]
-    costs = [_Cost(call.name, call.count, call.time_s, known(size)(call.bytes)) for call in named[:most]]
+    costs = [_Cost(call.name, call.count, call.time_s, tables.known(tables.size)(call.bytes)) for call in named[:most]]
     if not rest:
         return costs
     times = [call.time_s for call in rest if call.time_s is not None]
     moved = [call.bytes for call in rest if call.bytes is not None]
     time_s = sum(times) if len(times) == len(rest) else None
-    return [*costs, _Cost(None, sum(call.count for call in rest), time_s, size(sum(moved)) if moved else _NOTHING)]
+    return [*costs, _Cost(None, sum(call.count for call in rest), time_s, tables.size(sum(moved)) if moved
+        else _NOTHING)]
 
 
-def metadata_table(profile: Profile) -> Table | None:
+def metadata_table(profile: Profile) -> tables.Table | None:
     """Metadata operations by kind; None if there are none, or the profile does not list them."""
     kinds = profile.workflow.io.metadata_kinds
     if kinds is None:
@@ -148,37 +140,37 @@ def metadata_table(profile: Profile) -> Table | None:
     timed = any(cost.time_s is not None for cost in costs)
     costs = sorted((cost for cost in costs if cost.calls), key=lambda cost: (-(cost.time_s or 0.0), -cost.calls))
     columns = (
-        worded("Metadata operation", "name"),
-        shows("Calls", "calls"),
+        tables.worded("Metadata operation", "name"),
+        tables.shows("Calls", "calls"),
         *(_timed(whole) if timed else ()),
     )
     caption = f"Metadata operations by kind, most {'time' if timed else 'calls'} first."
-    return table_of("metadata", caption, costs, columns, len(costs)) if costs else None
+    return tables.table_of("metadata", caption, costs, columns, len(costs)) if costs else None
 
 
-def library_table(profile: Profile) -> Table | None:
+def library_table(profile: Profile) -> tables.Table | None:
     """Time in I/O libraries and in the file system; None if no library was called, or none is known."""
     times = profile.workflow.library_time_s
     if not times:
         return None
     slowest = [app.balance.slowest_io_time_s or 0.0 for app in profile.apps if app.balance is not None]
 
-    def part(time: LibraryTime | None) -> Cell:
+    def part(time: LibraryTime | None) -> tables.Cell:
         """The share outside the file system, which rounding does not turn into the whole."""
         if time is None or not time.total:
             return _NOTHING
         outside = time.outside_file_system / time.total
-        return Cell("> 99 %", outside) if 0.995 <= outside < 1 else share(min(1.0, outside))
+        return tables.Cell("> 99 %", outside) if 0.995 <= outside < 1 else tables.share(min(1.0, outside))
 
     total, most = profile.workflow.io.time_s.total, max(slowest, default=None)
     columns = (
-        worded("Library", lambda row: _LIBRARIES.get(row[0], row[0])),
-        shows("In its calls", lambda row: seconds(row[1].total if row[1] else total)),
-        shows(
-            "Outside the file system", lambda row: seconds(row[1].outside_file_system) if row[1] else _NOTHING
+        tables.worded("Library", lambda row: _LIBRARIES.get(row[0], row[0])),
+        tables.shows("In its calls", lambda row: tables.seconds(row[1].total if row[1] else total)),
+        tables.shows(
+            "Outside the file system", lambda row: tables.seconds(row[1].outside_file_system) if row[1] else _NOTHING
         ),
-        shows("Share", lambda row: part(row[1])),
-        shows("Slowest process", lambda row: seconds(row[1].slowest if row[1] else most)),
+        tables.shows("Share", lambda row: part(row[1])),
+        tables.shows("Slowest process", lambda row: tables.seconds(row[1].slowest if row[1] else most)),
     )
     rows = [*sorted(times.items(), key=lambda pair: (-pair[1].total, pair[0])), ("File system", None)]
     caption = (
@@ -187,7 +179,7 @@ def library_table(profile: Profile) -> Table | None:
         "waiting and the library's own work: faster storage does not change it. Libraries on top of each other do not "
         "add up."
     )
-    return table_of("libraries", caption, rows, columns, len(rows))
+    return tables.table_of("libraries", caption, rows, columns, len(rows))
 
 
 # --- the slowest calls: the slowest twentieth together, and its longest calls individually -----------
@@ -196,7 +188,7 @@ _PART: Final = 0.05
 _MAX_LISTED: Final = 20
 
 
-def slow_table(heat: HeatMap | str, limits: Limits) -> Table | None:
+def slow_table(heat: HeatMap | str, limits: tables.Limits) -> tables.Table | None:
     """A table of the slowest calls; None if the calls are not available, or take no time."""
     if isinstance(heat, str) or not heat.longest or not sum(call_class.seconds for call_class in heat.calls):
         return None
@@ -205,14 +197,15 @@ def slow_table(heat: HeatMap | str, limits: Limits) -> Table | None:
     shown = heat.longest[: min(slow, _MAX_LISTED, limits.rows)]
     several = len(set(heat.app_of_trace)) > 1
     columns = (
-        worded("Function", "function", 80),
-        worded("File", lambda call: call.path or "no file", limits.path),
-        worded("Process", lambda call: words(f"rank {call.rank}", clip(call.app, 40) if several else "")),
-        shows("Begins", "start_s", seconds),
-        shows("Takes", "duration_s", seconds),
-        shows("Bytes", "bytes", known(size)),
+        tables.worded("Function", "function", 80),
+        tables.worded("File", lambda call: call.path or "no file", limits.path),
+        tables.worded("Process",
+            lambda call: tables.words(f"rank {call.rank}", tables.clip(call.app, 40) if several else "")),
+        tables.shows("Begins", "start_s", tables.seconds),
+        tables.shows("Takes", "duration_s", tables.seconds),
+        tables.shows("Bytes", "bytes", tables.known(tables.size)),
     )
-    return table_of("slow", _caption(heat, total, slow, len(shown)), shown, columns, len(shown))
+    return tables.table_of("slow", _caption(heat, total, slow, len(shown)), shown, columns, len(shown))
 
 
 def slowest_part(heat: HeatMap | str) -> str:
@@ -224,8 +217,8 @@ def slowest_part(heat: HeatMap | str) -> str:
     if not whole or total < 1 / _PART:
         return ""
     time, _, about = _slowest(heat, max(1, round(total * _PART)))
-    share = format_share(min(1.0, time / whole))
-    return f"The slowest {format_share(_PART)} of calls take {about}{share} of the time in calls."
+    part = format_share(min(1.0, time / whole))
+    return f"The slowest {format_share(_PART)} of calls take {about}{part} of the time in calls."
 
 
 def _caption(heat: HeatMap, total: int, slow: int, shown: int) -> str:
