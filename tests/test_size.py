@@ -23,15 +23,15 @@ SMALL = 30
 
 # Figure: its ceiling today, and the one in the end.
 CEILINGS: dict[str, tuple[float, float]] = {
-    "modules of the core": (383, 430),
+    "modules of the core": (380, 430),
     "lines of the core": (64_250, 56_000),
     "modules of the centre": (116, 140),
     "lines of the centre": (21_500, 19_000),
-    "share of imports": (0.081, 0.075),
+    "share of imports": (0.080, 0.075),
     "small modules": (8, 40),
     "imports inside functions": (137, 150),
     "circular imports": (0, 0),
-    "modules entered by `vani profile` of the demo": (121, 120),
+    "modules entered by `vani profile` of the demo": (120, 120),
     "lines of benchmarks": (4_000, 3_500),
     "lines of code per line of tests": (1.555, 1 / 0.75),
     # A line that leaves Python for another language is not removed.
