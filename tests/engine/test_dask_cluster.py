@@ -23,7 +23,7 @@ import vani
 from vani.cli.main import main
 from vani.engine import cluster
 from vani.engine.cluster import Cluster, Witness, check_folders, trouble, witness
-from vani.engine.open import open_executor
+from vani.engine.executor import open_executor
 from vani.errors import InputError
 from vani.readers.open import open_trace
 from vani.store import write

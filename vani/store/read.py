@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 STORE_SCHEMA = "vani.store/3"
 """Stores with another schema are not read."""
+_AGAIN = "make the store again with `vani convert`"
 _NAME, _CALLS = "manifest.json", "calls"
 _TABLES = ("_files.parquet", "_functions.parquet", "_renames.parquet")
 _PART = re.compile(r"calls/[\w-]+\.parquet", re.ASCII)
@@ -111,20 +112,13 @@ def read_manifest(store: Path, *, made_here: bool = False) -> Manifest:
     try:
         raw = json.loads(path.read_text(encoding="ascii"))
     except FileNotFoundError as error:
-        raise StoreError(
-            "is not a store: it has no manifest.json", where=store, todo="make one with `vani convert`"
-        ) from error
+        todo = "make one with `vani convert`"
+        raise StoreError("is not a store: it has no manifest.json", where=store, todo=todo) from error
     except (OSError, ValueError) as error:
-        raise StoreError(
-            "cannot be read", where=path, todo="make the store again with `vani convert`"
-        ) from error
+        raise StoreError("cannot be read", where=path, todo=_AGAIN) from error
     if not isinstance(raw, dict) or raw.get("schema") != STORE_SCHEMA:
         schema = raw.get("schema") if isinstance(raw, dict) else None
-        raise StoreError(
-            f"is a store of schema {schema!r}, not {STORE_SCHEMA}",
-            where=path,
-            todo="make it again with `vani convert`",
-        )
+        raise StoreError(f"is a store of schema {schema!r}, not {STORE_SCHEMA}", where=path, todo=_AGAIN)
     try:
         parts = [
             PartEntry(str(p["file"]), (p["ranks"][0], p["ranks"][1]), p["rows"], p["size"])
@@ -134,15 +128,9 @@ def read_manifest(store: Path, *, made_here: bool = False) -> Manifest:
         raw["facts"] = [(a, list(b), c) for a, b, c in raw["facts"]]
         manifest = Manifest(parts=parts, **raw)
     except (KeyError, TypeError, ValueError, IndexError) as error:
-        raise StoreError(
-            "is not whole", where=path, todo="make the store again with `vani convert`"
-        ) from error
+        raise StoreError("is not whole", where=path, todo=_AGAIN) from error
     if manifest.columns not in (columns_now(), columns_now(call_sites=True)):
-        raise StoreError(
-            "has the columns of another version of Vani",
-            where=store,
-            todo="make it again with `vani convert`",
-        )
+        raise StoreError("has the columns of another version of Vani", where=store, todo=_AGAIN)
     sizes = {part.file: part.size for part in manifest.parts}
     for name, size in sizes.items():
         if _PART.fullmatch(name) is None or _state(store, name, stat.S_IFREG).st_size != size:
@@ -174,9 +162,7 @@ def _state(store: Path, name: str, kind: int) -> os.stat_result:
 
 
 def _changed(store: Path, name: str) -> StoreError:
-    return StoreError(
-        f"{name} is missing or was changed", where=store, todo="make the store again with `vani convert`"
-    )
+    return StoreError(f"{name} is missing or was changed", where=store, todo=_AGAIN)
 
 
 def _check_owner(file: Path, status: os.stat_result) -> None:
@@ -187,9 +173,7 @@ def _check_owner(file: Path, status: os.stat_result) -> None:
         what = "may be written by other users"
     else:
         return
-    raise StoreError(
-        f"{what}: it is not believed", where=file, todo="make a store of your own with `vani convert`"
-    )
+    raise StoreError(f"{what}: it is not believed", where=file, todo="make a store of your own with `vani convert`")
 
 
 FILE_TABLE, FUNCTION_TABLE, RENAME_TABLE = "_files.parquet", "_functions.parquet", "_renames.parquet"
