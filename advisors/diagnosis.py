@@ -8,14 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from vani.advisors import data_files
+from vani.advisors.folder_table import LOOKS, Search, searches
 from vani.advisors.movers import FUNNEL_BYTES, are_plain, gathers, is_funnel, movers_of, moves_collectively
 from vani.advisors.rule import value_at
 from vani.advisors.small_requests import SMALL, small_at_least, small_share
-from vani.models.io_time import calls_s
+from vani.models.io_time import calls_s, lookup_share
+from vani.models.verdict import locking
 from vani.schema.advice import Evidence, Observation, Target
 from vani.units import KiB, MiB
 
@@ -191,7 +193,6 @@ Pattern = tuple[Callable[[Workload], Seen | None], tuple[str, ...]]
 
 RANDOM: Final = 0.2
 OPENS: Final = 10
-LOOKS: Final = 100
 FLUSHES: Final = 100
 TIMES: Final = 2.0
 PAGE: Final = 4 * KiB
@@ -268,7 +269,19 @@ def _synchronous_writes(run: Workload) -> Seen | None:
     return run.in_files(waiting, "synchronous_opens", "io.ops.write")
 
 
+def _searching(run: Workload, kind: Search) -> Seen | None:
+    rows = [(at, row) for at, row, search in searches(run.profile) if search == kind]
+    if not rows:
+        return None
+    at, first = max(rows, key=lambda pair: (pair[1].time_s or 0.0, pair[1].calls))
+    shares = [share for _, row in rows if (share := lookup_share(run.profile, row)) is not None]
+    paths = [f"lookups[{at}].{name}" for name in ("folder", "folders", "calls", "failed", "names")]
+    return Seen(Target(kind="directory", path=first.folder), paths, sum(shares) if shares else None)
+
+
 def _polling(run: Workload) -> Seen | None:
+    if (seen := _searching(run, "polling")) is not None:
+        return seen
     polled = [item for item in run.items if _is_polled(item)]
     attributes = ("opens", "io.metadata_kinds.stat.count", "io.ops.read", "io.footprint.read", "processes")
     return run.in_files(polled, *attributes) if polled else None
@@ -566,6 +579,14 @@ def _memory_mapped(run: Workload) -> Seen | None:
     return None
 
 
+def _locking(run: Workload) -> Seen | None:
+    locks = run.profile.locks or ()
+    if not locking(run.profile):
+        return None
+    paths = [f"locks[{at}].{name}" for at in range(len(locks)) for name in ("call", "calls", "time_s")]
+    return run.in_job(*paths, time_s=sum(lock.time_s or 0.0 for lock in locks))
+
+
 def _environment_startup(run: Workload) -> Seen | None:
     rows = [row for row in enumerate(run.profile.patterns or ()) if data_files.is_software(row[1].pattern)]
     if sum(row.files for _, row in rows) < SMALL_FILES:
@@ -594,7 +615,11 @@ RUN_PATTERNS: Final[Mapping[str, Pattern]] = {
     "sieving": (_sieving, ("MIO001", "MIO003")),
     "library_waiting": (_library_waiting, ("MIO001", "MIO002")),
     "memory_mapped": (_memory_mapped, ()),
+    "locking": (_locking, ()),
     "environment_startup": (_environment_startup, ("FLD002",)),
+    "library_search": (partial(_searching, kind="library_search"), ("FLD002",)),
+    "newest_file_search": (partial(_searching, kind="newest_file_search"), ("POS003",)),
+    "outputs_checked_again": (partial(_searching, kind="outputs_checked_again"), ("POS003",)),
 }
 """The function that detects each pattern, and the rules that act on it."""
 

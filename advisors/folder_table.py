@@ -9,7 +9,7 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal
 
 from vani.advisors.data_files import SERVED, is_data
 from vani.advisors.rule import Evidence, Target
@@ -19,10 +19,37 @@ from vani.models.staging import is_near
 from vani.units import format_count, parse_bytes
 
 if TYPE_CHECKING:
-    from vani.schema.profile import Folder, Profile, SizeDistribution
+    from vani.schema.profile import Folder, LookUp, Profile, SizeDistribution
     from vani.schema.system import System
 
 _SHOWN: Final = 3
+
+Search = Literal["library_search", "newest_file_search", "outputs_checked_again", "polling"]
+LOOKS: Final = 100
+"""Looks of each process at one name that make polling (our choice)."""
+_LOOKS_TOGETHER: Final = 1000
+"""Fewer look-ups are start-up (as Drishti's `small_requests_absolute`)."""
+_NAMES: Final = 10
+"""Fewer names are flags, not results or checkpoints (our choice)."""
+
+
+def searches(profile: Profile) -> list[tuple[int, LookUp, Search]]:
+    """Rows of `lookups` with many look-ups, with their indexes and the purpose of the look-ups."""
+    rows = ((at, row, _search(row, profile)) for at, row in enumerate(profile.lookups or ()))
+    return [(at, row, search) for at, row, search in rows if search is not None]
+
+
+def _search(row: LookUp, profile: Profile) -> Search | None:
+    if row.calls < _LOOKS_TOGETHER and (row.calls < LOOKS or 2 * row.calls < profile.workflow.io.ops.all):
+        return None
+    if row.search_path or row.folder.endswith("/**"):
+        return "library_search"
+    missing = row.failed is not None and 2 * row.failed >= row.calls
+    if row.most >= LOOKS and (row.names < _NAMES or missing):
+        return "polling"
+    if row.names < _NAMES or row.calls < 2 * row.names:
+        return None
+    return "newest_file_search" if row.listings > 1 and not missing else "outputs_checked_again"
 
 
 @dataclass(frozen=True)

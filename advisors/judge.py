@@ -42,7 +42,7 @@ from vani.advisors.rule import (
 from vani.advisors.rule import TunableSetting as RuleSetting
 from vani.errors import InputError, VaniError
 from vani.models.io_time import LEAST, IOTime, io_time, library_part
-from vani.models.verdict import verdict_of
+from vani.models.verdict import locking, verdict_of
 from vani.plug_ins import described
 from vani.schema.advice import (
     Advice,
@@ -123,7 +123,7 @@ def judge(
 
     `thresholds` maps a rule's id or name to values by threshold name. See `advise_document` for errors.
     """
-    notes = notes_on_mounts(None if system_ref.name is None else system, profile)
+    notes = [*notes_on_mounts(None if system_ref.name is None else system, profile), *locking(profile)]
     system = as_recorded(system, profile)
     chosen = [rule(values) for rule, values in _configured(pick(select, ignore), thresholds)]
     matter = next((rule for rule in chosen if isinstance(rule, IOShare)), None) or IOShare()

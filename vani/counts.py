@@ -112,9 +112,9 @@ class JobFacts:
 class NotCounted:
     """I/O that happened but was not counted: see `vani.schema.profile.Unseen`."""
 
-    kind: Literal["module_off", "module_partial", "names_excluded"]
+    kind: Literal["module_off", "module_partial", "names_excluded", "memory_mapped"]
     what: tuple[str, ...]
-    """Modules, or excluded names."""
+    """Modules, excluded names, or mapped files."""
     files: tuple[str, ...]
     cause: str
     see_with: str

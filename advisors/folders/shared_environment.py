@@ -6,14 +6,15 @@ from typing import TYPE_CHECKING
 
 from vani.advisors.commands import quoted_path
 from vani.advisors.data_files import folder_of_pattern, is_software
+from vani.advisors.folder_table import searches
 from vani.advisors.rule import Finding, Rule, Target, Verdict, figures
-from vani.models.io_time import calls_s
+from vani.models.io_time import calls_s, lookup_share
 from vani.models.run_time import of_profile_s
 from vani.models.staging import is_near
 from vani.units import format_count, format_share
 
 if TYPE_CHECKING:
-    from vani.schema.profile import NamePattern, Profile
+    from vani.schema.profile import LookUp, NamePattern, Profile
     from vani.schema.system import System
 
 # Folders of the machine, which are on its nodes unless a system description puts them elsewhere.
@@ -21,19 +22,21 @@ _OF_THE_MACHINE = ("/usr/", "/bin/", "/opt/python", "/lib")
 
 
 class SharedEnvironment(Rule):
-    """Programs load a Python environment from a shared file system, module by module.
+    """Programs load a Python environment from a shared file system, or search many folders for libraries.
 
     Looks at
         Name patterns of installed Python software (`.../lib/pythonX.Y/**`, `.../site-packages/**`) over all files of
         the run: at least `min_files` files, loaded by at least `min_processes` processes, with at least
-        `min_share` of the I/O time.
+        `min_share` of the I/O time. Search paths along which a loader looks for libraries or modules, where these
+        look-ups take `min_share` of the time of I/O and look-ups.
     Why
         An import looks for each module in several folders and opens it: thousands of small requests to the metadata
         server for each process that starts, however few bytes the modules have, and all processes start at once.
     Recommends
         Put the environment near the nodes: unpack it from one archive into memory or a disk of each node when the job
         begins, or run from an image (SquashFS, Apptainer) that the node opens once. If neither is possible, import on
-        one process per node, or list fewer folders in `sys.path`.
+        one process per node, or list fewer folders in `sys.path`. For libraries: one folder (an RPATH, or a view of
+        Spack), or a tool that loads them for all processes (Spindle).
     Stays silent when
         Patterns are not known; no environment is loaded from a shared file system, or few files of it by few processes.
     Source
@@ -49,7 +52,6 @@ class SharedEnvironment(Rule):
     """
 
     id = "FLD002"
-    needs = ("patterns",)
     settles = "location"
     sources = ("Frings et al., Massively parallel loading (ICS 2013)", "docs.python.org, The import system")
 
@@ -61,6 +63,45 @@ class SharedEnvironment(Rule):
     min_share = 0.05
 
     def check(self, profile: Profile, system: System) -> Verdict:
+        searched = [
+            self._searched(at, row, profile)
+            for at, row, search in searches(profile)
+            if search == "library_search"
+            and not row.folder.endswith("/**")
+            and not row.folder.startswith(_OF_THE_MACHINE)
+            and not is_near(row.folder, profile, system)
+            and (lookup_share(profile, row) or 0.0) >= self.min_share
+        ]
+        loaded = self._loaded(profile, system)
+        return [*searched, *([] if isinstance(loaded, str) else loaded)] or loaded
+
+    def _searched(self, at: int, row: LookUp, profile: Profile) -> Finding:
+        path, share = row.search_path or [row.folder], lookup_share(profile, row)
+        modules = row.failed is None or 2 * row.failed < row.calls
+        what = "modules" if modules else "libraries"
+        return Finding(
+            target=Target("directory", row.folder, profile.apps[0].name if len(profile.apps) == 1 else None),
+            reason=f"{format_count(row.calls)} look-ups search {format_count(row.folders)} folders for {what}, from "
+            f"{path[0]} to {path[-1]}; they take {format_share(share)} of the time of I/O and look-ups"
+            + (f", and {format_count(row.failed)} find nothing" if row.failed else "")
+            + ". Every process that starts repeats them at the metadata server. The gain is not known: measure a start "
+            "with one folder.",
+            confidence=0.8,
+            touched_s=(row.time_s or 0.0) / max(1, profile.workflow.processes),
+            recommended={"folders": 1},
+            current={"folders": row.folders, "lookups": row.calls},
+            evidence=figures(row, f"lookups[{at}]", "folder", "folders", "calls", "failed", "time_s"),
+            apply="put all packages into one environment, with one folder in PYTHONPATH or sys.path,\n"
+            "  or unpack them on each node from one archive (see conda-pack), or start from an image (Apptainer)"
+            if modules
+            else "link the program with an RPATH to one folder with all libraries (a view of Spack: `spack view\n"
+            "  symlink DIR PACKAGES`, or `patchelf --set-rpath DIR PROGRAM`), and unset LD_LIBRARY_PATH;\n"
+            "  or load them once for all processes with Spindle (`spindle srun PROGRAM`), or copy them to each node",
+        )
+
+    def _loaded(self, profile: Profile, system: System) -> Verdict:
+        if profile.patterns is None:
+            return f"patterns are not known ({profile.provenance.get('patterns', 'the trace has no names')})"
         loaded = [
             (position, pattern)
             for position, pattern in enumerate(profile.patterns or ())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from vani.advisors.data_files import (
@@ -18,7 +19,9 @@ from vani.advisors.data_files import (
     posix_items,
     time_of,
 )
-from vani.advisors.rule import Evidence, Finding, Gain, Rule, Verdict
+from vani.advisors.folder_table import Search, searches
+from vani.advisors.rule import Evidence, Finding, Gain, Rule, Target, Verdict, figures
+from vani.models.io_time import lookup_share
 from vani.models.run_time import seconds
 from vani.units import format_count, format_number, format_share
 
@@ -33,14 +36,36 @@ _WALKS = 3
 _STATS = ("stat", "lstat", "fstat", "xstat", "lxstat", "fxstat", "stat64", "access", "newfstatat", "fstatat")
 
 
+_SEARCHES: Mapping[Search, tuple[str, str]] = {
+    "newest_file_search": (
+        "list the folder and query each file of it, as a program does that looks for the newest one",
+        "list names only (os.scandir), and take the step or the time from the name, not from stat;\n"
+        "  or keep the name of the newest file in a variable, or in a small file that its writer replaces",
+    ),
+    "outputs_checked_again": (
+        "query the same files again, as a program does that checks which results are there",
+        "list the folder once (os.listdir): one request returns many names;\n"
+        "  keep a set of finished results in memory, or one file with their names, instead of a stat for each",
+    ),
+    "polling": (
+        "query a name again and again until it appears, as a program does that waits for a flag",
+        "wait longer between two looks, and double the pause each time; or wait without the file system:\n"
+        "  a message of MPI, a dependency of jobs (sbatch --dependency), a pipe or a socket",
+    ),
+}
+"""What look-ups do, and the remedy."""
+
+
 class RedundantOpens(Rule):
-    """Files are opened again and again, or by processes that move no data of them.
+    """Files are opened or queried again and again, or opened by processes that move no data of them.
 
     Looks at
         Data files of POSIX and stdio: opens against those that are needed, one for each process that reads and one
         for each that writes, at least `min_opens` times as many; or requests to a metadata server (open, close, stat,
         rename, not seeks or flushing) against data operations, at least `min_metadata` times as many, where it takes
         at least `min_share` of the files' I/O time. At least `min_redundant` opens (or such operations) together.
+        Look-ups of names that are never opened, where they take `min_lookups` of the time of I/O and look-ups: in
+        search of the newest file, of finished results, or of a flag.
     Why
         Open, stat and close are requests to the metadata server, which all jobs share; it answers them one after
         another, and on a file of several processes each open also revokes locks.
@@ -63,7 +88,6 @@ class RedundantOpens(Rule):
     """
 
     id = "POS003"
-    needs = (posix_files,)
     settles = "opening"
     sources = ("Vani paper, section IV",)
 
@@ -78,7 +102,14 @@ class RedundantOpens(Rule):
     # Our choice: one redundant open of one process does not matter; eight processes with two each are a pattern.
     min_redundant = 16
 
-    def check(self, profile: Profile, system: System) -> Verdict:  # noqa: ARG002 - applies on every machine
+    # As FLD002: less does not show.
+    min_lookups = 0.05
+
+    def check(self, profile: Profile, system: System) -> Verdict:
+        looked_up = self._looked_up(profile)
+        why = posix_files(profile, system)
+        if why is not None:
+            return looked_up or why
         mapped = {path for entry in profile.unseen or () if entry.kind == "memory_mapped" for path in entry.files}
         # What moves by mappings is no read or write.
         accessed = [item for item in posix_items(profile) if item.path not in mapped]
@@ -87,14 +118,38 @@ class RedundantOpens(Rule):
         queried = {item for items in known if self._queried(items) for item in items}
         items = [item for item in accessed if item in reopened or item in queried]
         if not items:
-            return "each process opens a file about once for reading and once for writing"
-        findings = []
+            return looked_up or "each process opens a file about once for reading and once for writing"
+        findings = looked_up
         for group in by_folder(items, profile):
             opens = sum(max(0, _opens(i) - _needed(i)) for i in group.items if i in reopened)
             metadata_calls = sum(_served(i) for i in group.items if i not in reopened)
             if opens + metadata_calls >= self.min_redundant:
                 findings.append(self._finding(group, not reopened.isdisjoint(group.items), profile))
         return findings or f"no folder's files have {format_count(self.min_redundant)} needless opens or more"
+
+    def _looked_up(self, profile: Profile) -> list[Finding]:
+        found = []
+        for at, row, search in searches(profile):
+            share = lookup_share(profile, row) or 0.0
+            if search not in _SEARCHES or share < self.min_lookups:
+                continue
+            what, remedy = _SEARCHES[search]
+            nothing = f" ({format_count(row.failed)} find nothing)" if row.failed else ""
+            found.append(
+                Finding(
+                    target=Target("directory", row.folder, profile.apps[0].name if len(profile.apps) == 1 else None),
+                    reason=f"{format_count(row.calls)} look-ups of {format_count(row.names)} names in {row.folder}"
+                    f"{nothing} take {format_share(share)} of the time of I/O and look-ups: they {what}. Each is a "
+                    "request to the metadata server. The gain is not known: supply the time of a run without them.",
+                    confidence=0.7,
+                    touched_s=(row.time_s or 0.0) / max(1, profile.workflow.processes),
+                    recommended={"lookups": row.names},
+                    current={"lookups": row.calls},
+                    evidence=figures(row, f"lookups[{at}]", "folder", "calls", "names", "listings", "time_s"),
+                    apply=f"in the program:\n  {remedy}",
+                )
+            )
+        return found
 
     def _reopened(self, items: list[Item]) -> bool:
         flushing = all(flushes_most(item.file.io, self.most_flushing) for item in items)

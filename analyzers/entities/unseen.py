@@ -13,8 +13,8 @@ empty file cannot be mapped.
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 import numpy as np
@@ -140,7 +140,7 @@ def _growth(view: View) -> dict[int, int]:
     return growth
 
 
-def _by_files(view: View, mapped_files: Mapping[int, int], growth: Mapping[int, int]) -> Iterator[Unseen]:
+def _by_files(view: View, mapped_files: Collection[int], growth: Mapping[int, int]) -> Iterator[Unseen]:
     survey, codes = view.measured.survey.files, view.files
     if not len(survey) or not len(codes):
         return
@@ -328,29 +328,38 @@ def _facts(view: View) -> Iterator[tuple[str, list[str], int]]:
             yield name, list(args), count
 
 
-def _mapped(view: View) -> dict[int, int]:
-    """Number of times that each data set file was mapped into memory, by file."""
-    calls: dict[str, int] = {}
+def _mapped(view: View) -> dict[int, tuple[int, int]]:
+    """Mappings of each data set file into memory, and their lengths together (-1 if unknown), by file."""
+    maps: defaultdict[str, list[tuple[int, int]]] = defaultdict(list)
     for name, args, count in _facts(view):
         if name.removesuffix("64") == "mmap":
-            calls |= {text: calls.get(text, 0) + count for text in args}
-    if not calls:
+            length = int(args[1]) if args[1].isdigit() else -1
+            for text in args[2:]:
+                maps[text].append((count, length))
+    if not maps:
         return {}
-    codes = view.files[np.isin(np.array(view.workload.paths[:], object)[view.files], list(calls))]
-    return {code: calls[view.workload.paths[code]] for code in codes.tolist()}
+    codes = view.files[np.isin(np.array(view.workload.paths[:], object)[view.files], list(maps))]
+    of_files = {code: maps[view.workload.paths[code]] for code in codes.tolist()}
+    return {
+        code: (sum(n for n, _ in some), -1 if any(size < 0 for _, size in some) else sum(n * size for n, size in some))
+        for code, some in of_files.items()
+    }
 
 
-def _mappings(view: View, mapped: Mapping[int, int], growth: Mapping[int, int]) -> Iterator[Unseen]:
+def _mappings(view: View, mapped: Mapping[int, tuple[int, int]], growth: Mapping[int, int]) -> Iterator[Unseen]:
     """Data set files that were mapped into memory for writing or reading."""
     if mapped:
         grown = sum(growth.get(code, 0) for code in mapped)
-        order = sorted(mapped, key=lambda code: -mapped[code])[:_LISTED]
+        order = sorted(mapped, key=lambda code: -mapped[code][0])[:_LISTED]
+        lengths = [length for _, length in mapped.values()]
+        most = None if -1 in lengths else sum(lengths)
+        of = "" if most is None else f" of at most {format_bytes(most)}"
         yield Unseen(
             kind="memory_mapped",
             files=[view.workload.paths[code] for code in order],
             count=len(mapped),
-            bytes=grown or None,
-            cause=f"mmap ({sum(mapped.values()):,}): loads and stores in mapped memory are no calls",
+            bytes=grown or most,
+            cause=f"mmap ({sum(n for n, _ in mapped.values()):,}){of}: loads and stores in mapped memory are no calls",
             see_with="a trace of page faults (perf trace -F all), or the file without mmap",
         )
 

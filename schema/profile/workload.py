@@ -56,7 +56,7 @@ class Unseen(Model):
     bytes: Bytes | None = Field(
         default=None,
         description="bytes that the layers above requested, or by which the files grew, and that no recorded call "
-        "moved; null if unknown",
+        "moved; for mappings that grew no file the sum of their lengths, an upper bound; null if unknown",
     )
     cause: str = Field(description="likely cause, with the calls that indicate it")
     see_with: str = Field(description="way to trace the run so that the activity is recorded")

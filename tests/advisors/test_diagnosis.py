@@ -399,3 +399,42 @@ def test_collective_calls_are_neither_a_funnel_nor_independent():
             pytest.skip(f"{case} is not here")
         seen = {entry.pattern for entry in diagnosis(vani.profile(SHARED / case))}
         assert seen.isdisjoint({"one_process_moves_all", "independent_io", "imbalance", "sieving", "small_requests"})
+
+
+def lookup(folder="/scratch/run/ckpt", **settings):
+    return {
+        "folder": folder, "folders": 1, "names": 100, "calls": 2000, "failed": 0, "most": 20, "listings": 0,
+        "time_s": 50.0, "excluded_s": 0.0,
+    } | settings  # fmt: skip
+
+
+SEARCHES = {"library_search", "newest_file_search", "outputs_checked_again", "polling"}
+
+
+@pytest.mark.parametrize(
+    ("row", "expected"),
+    [
+        (lookup(listings=20), "newest_file_search"),
+        (lookup(listings=1), "outputs_checked_again"),
+        (lookup(), "outputs_checked_again"),
+        (lookup(failed=1000), "outputs_checked_again"),
+        # Each name once: a check before its first use.
+        (lookup(names=1001), None),
+        (lookup(names=1, most=2000, failed=1999), "polling"),
+        (lookup(names=9, most=100), "polling"),
+        (lookup(names=9, most=99), None),
+        (lookup(names=10, most=200, failed=1000), "polling"),
+        (lookup(search_path=["/sw/a", "/sw/b", "/sw/c"]), "library_search"),
+        (lookup("/sw/env/lib/python3.11/**"), "library_search"),
+        (lookup(calls=999), None),
+    ],
+)
+def test_look_ups_have_a_purpose(row, expected):
+    found = names(change={"lookups": [row], "workflow.io.ops.metadata": 3000, **IO_100_S})
+    assert found & SEARCHES == ({expected} if expected else set())
+
+
+def test_the_share_of_look_ups_counts_those_of_names_that_are_no_files():
+    run = profile(change={"lookups": [lookup(time_s=100.0, excluded_s=100.0, listings=9)], **IO_100_S})
+    (seen,) = [entry for entry in diagnosis(run) if entry.pattern == "newest_file_search"]
+    assert (seen.share, seen.target.path, seen.rules) == (0.5, "/scratch/run/ckpt", ["POS003"])

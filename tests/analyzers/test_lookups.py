@@ -151,10 +151,49 @@ def test_a_loader_that_searches_forty_folders(tmp_path):
 
 
 @has_cases
+def test_look_ups_alone_can_matter(tmp_path):
+    profile = profile_of_case("library-search-strace", tmp_path)
+    screen, advice = profile.summary(), vani.advise(profile, system="generic-lustre")
+    assert "9,720 look-ups of 1,460 names in 40 folders" in screen and "/scratch/run/sw" in screen
+    assert (profile.verdict.where, profile.verdict.cause.count) == ("/scratch/run/sw", 9720)
+    assert profile.verdict.matters != "no" and "nothing to do" not in screen
+    (cure,) = [entry for entry in advice.recommendations if entry.rule == "FLD002"]
+    assert cure.severity != "info" and "RPATH" in str(cure.apply) and "library_search" in cure.patterns
+
+
+@has_cases
 def test_a_program_that_looks_for_the_newest_of_600_checkpoints(tmp_path):
     row = profile_of_case("newest-checkpoint-strace", tmp_path).lookups[0]
     assert (row.folder, row.calls, row.failed, row.names) == ("/scratch/run/ckpt", 20 * 600, 0, 600)
     assert (row.listings, row.most, row.search_path) == (20, 20, None)
+
+
+@has_cases
+def test_the_first_screen_names_the_folder_whose_names_are_looked_up(tmp_path):
+    profile = profile_of_case("newest-checkpoint-strace", tmp_path)
+    assert profile.verdict.where == "/scratch/run/ckpt"
+    assert "12,000 look-ups of 600 names, 84 % of the I/O time: /scratch/run/ckpt" in " ".join(profile.summary().split())
+    advice = vani.advise(profile, system="generic-lustre")
+    cure = next(entry for entry in advice.recommendations if entry.rule != "MAT001")
+    assert (cure.rule, cure.target.path) == ("POS003", "/scratch/run/ckpt") and "names only" in str(cure.apply)
+
+
+@has_cases
+def test_the_length_of_mappings_bounds_what_they_moved(tmp_path):
+    profile = profile_of_case("mapped-weights-strace", tmp_path)
+    (mapped,) = profile.unseen
+    assert (mapped.kind, mapped.count, mapped.bytes) == ("memory_mapped", 1, 4 * 209_715_200)
+    assert profile.workflow.io.bytes.read < 2_000_000
+    assert "POS003" not in {entry.rule for entry in vani.advise(profile, system="generic-lustre").recommendations}
+
+
+@has_cases
+def test_time_in_locks_has_its_cause(tmp_path):
+    profile = profile_of_case("hdf5-flush-strace", tmp_path)
+    assert [(lock.call, lock.calls, lock.failed) for lock in profile.locks] == [("fcntl", 2 * 252, {})]
+    screen = " ".join(profile.summary(diagnosis=True).split())
+    assert "locks take 19 % of the I/O time (fcntl: 504 calls)" in screen and "romio_ds_write disable" in screen
+    assert "locking, 19 % of the I/O time" in screen
 
 
 @has_cases

@@ -9,7 +9,8 @@
   the saving if the run waits for that process, as bulk-synchronous programs usually do.
 - calls: time of the slowest process in outermost I/O calls, the largest `apps[].balance.slowest_call_time_s`. Calls
   into libraries include everything inside them (exchange, waiting, aggregation). If it is unknown, the file-system
-  calls take its place.
+  calls take its place. Look-ups of names that are no files of the data set are in no file-system call above: their mean
+  over the processes is added to all three.
 
 Several traces form a workflow whose steps may wait for each other or run at the same time, so the time of one process
 means little. For a workflow, "slowest" equals "busy". "Calls" adds to it, for each app that calls an I/O library, the
@@ -22,7 +23,7 @@ data calls exchange data first and end together; all processes also open, size a
 HDF5 or netCDF above MPI-IO is their own work. The time of a function includes the calls inside it, so the largest part
 determines the kind.
 
-The files that cost a run most: a name pattern, or a folder if the names have no pattern.
+The files that cost a run most: a name pattern, or a folder if the names have no pattern, or if its names are looked up.
 """
 
 from __future__ import annotations
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
         IOStats,
         LibraryCall,
         LibraryTime,
+        LookUp,
         NamePattern,
         Profile,
     )
@@ -95,6 +97,8 @@ class IOTime:
     """Display names of the I/O libraries that take time."""
     traces: int
     """Number of traces of the workload."""
+    lookups_s: float
+    """The part of each of them in look-ups of names that are no files of the data set."""
     calls_most_s: float
     """Upper bound of `calls_s` if the profile has bounds of busy times, otherwise `calls_s`."""
 
@@ -124,7 +128,8 @@ class IOTime:
 def io_time(profile: Profile) -> IOTime:
     """Read the I/O times from a profile that has times."""
     runtime = seconds(profile.workflow.runtime_s)
-    busy = min(seconds(profile.workflow.io.busy_s.total), runtime)
+    lookups_s = outside_s(profile) / max(1, profile.workflow.processes)
+    busy = min(seconds(profile.workflow.io.busy_s.total) + lookups_s, runtime)
     traces = sum(app.instances for app in profile.apps)
     slowest = _worst(
         (app, f"apps[{index}].balance.slowest_io_time_s", b.slowest_rank, b.slowest_io_time_s)
@@ -136,15 +141,16 @@ def io_time(profile: Profile) -> IOTime:
         for index, app in enumerate(profile.apps)
         if (b := app.balance) is not None
     )
-    of_files = busy if traces > 1 or slowest is None else min(busy, slowest.time_s)
+    of_files = busy if traces > 1 or slowest is None else min(busy, slowest.time_s + lookups_s)
     if traces > 1:
         of_calls = busy + sum(_in_libraries(app) for app in profile.apps)
     else:
-        of_calls = max(of_files, caller.time_s) if caller is not None else of_files
+        of_calls = max(of_files, caller.time_s + lookups_s) if caller is not None else of_files
     return IOTime(
         runtime_s=runtime,
         busy_s=busy,
         slowest_s=of_files,
+        lookups_s=lookups_s,
         calls_s=min(of_calls, runtime),
         slowest=slowest,
         caller=caller,
@@ -288,18 +294,39 @@ class Costliest:
     files: int
     share: float | None
     """Share of the I/O time, 0..1; None if unknown."""
-    group: NamePattern | Folder | FileEntity
+    group: NamePattern | Folder | FileEntity | LookUp
+    time_s: float
+    """Seconds in all calls, summed over processes; 0 if unknown."""
 
 
 def costliest(profile: Profile) -> Costliest | None:
-    """The files that cost most; None if the run used no files."""
+    """The files that cost most, or the folder whose names are looked up; None if the run used no files."""
+    files, row = _files(profile), max(profile.lookups or (), key=lambda row: row.time_s or 0.0, default=None)
+    if row is None or not row.time_s or (files is not None and row.time_s <= files.time_s):
+        return files
+    return Costliest(row.folder, row.names, lookup_share(profile, row), row, row.time_s)
+
+
+def outside_s(profile: Profile) -> float:
+    """Seconds of look-ups that no I/O time contains, summed over processes."""
+    return sum(row.excluded_s or 0.0 for row in profile.lookups or ())
+
+
+def lookup_share(profile: Profile, row: LookUp) -> float | None:
+    """Share of a row of look-ups in the time of I/O and of all look-ups, 0..1; None if times are unknown."""
+    whole = calls_s(profile.workflow.io) + outside_s(profile)
+    return min(1.0, row.time_s / whole) if row.time_s is not None and whole else None
+
+
+def _files(profile: Profile) -> Costliest | None:
     pattern = max(profile.patterns or (), key=_cost, default=None)
     if pattern is None:
         return _of_file(profile)
     folder = max(profile.folders or (), key=_cost, default=None)
     if folder is not None and _less(pattern, folder):
-        return Costliest(folder.path, folder.files, _part_of_io(profile, folder.time_s), folder)
-    return Costliest(pattern.pattern, pattern.files, _part_of_io(profile, pattern.time_s), pattern)
+        return Costliest(folder.path, folder.files, _part_of_io(profile, folder.time_s), folder, folder.time_s or 0.0)
+    share = _part_of_io(profile, pattern.time_s)
+    return Costliest(pattern.pattern, pattern.files, share, pattern, pattern.time_s or 0.0)
 
 
 def calls_s(io: IOStats) -> float:
@@ -317,7 +344,8 @@ def _of_file(profile: Profile) -> Costliest | None:
     if not profile.files:
         return None
     file = profile.files[0]
-    return Costliest(file.path, 1, _part_of_io(profile, file.io.time_s.total), file)
+    time_s = file.io.time_s.total
+    return Costliest(file.path, 1, _part_of_io(profile, time_s), file, time_s or 0.0)
 
 
 def _cost(group: NamePattern | Folder) -> tuple[float, int, int]:

@@ -13,7 +13,17 @@ from collections.abc import Sequence
 from typing import Final
 
 from vani.errors import one_line
-from vani.models.io_time import HARDLY, LEAST_IO_S, LEAST_RUN_S, IOTime, Slowest, costliest, io_time
+from vani.models.io_time import (
+    HARDLY,
+    LEAST_IO_S,
+    LEAST_RUN_S,
+    IOTime,
+    Slowest,
+    calls_s,
+    costliest,
+    io_time,
+    outside_s,
+)
 from vani.schema.damage import OVERHEAD_S, damage, overhead_of
 from vani.schema.profile import CallCost, IOStats, Matters, Profile, Unseen, UnseenKind, Verdict, VerdictCause
 from vani.units import format_count, format_rate, format_seconds, format_share
@@ -104,7 +114,7 @@ def decided(profile: Profile) -> Verdict:
     if missed and not (workflow.io.ops.all and _matters_anyway(profile, time)):
         why = unseen_sentence(missed)
         return _open(profile, why, f"{_capital(why)}: the verdict is open.", _look_again(missed[0]))
-    if not workflow.io.ops.all and not workflow.io.time_s.total:
+    if not workflow.io.ops.all and not workflow.io.time_s.total and (time is None or time.share < HARDLY):
         if lost is not None:
             left = "No I/O on files of a data set in the rest of the trace: the lost part may have some."
             return _open(profile, lost, left, "trace it again")
@@ -146,11 +156,16 @@ def _matters_anyway(profile: Profile, time: IOTime | None) -> bool:
 
 def _may_be_overhead(profile: Profile, time: IOTime) -> bool:
     """True if I/O may take less than `HARDLY` of the run without the tracer's overhead in each call."""
-    total = profile.workflow.io.time_s.total or 0.0
+    total = (profile.workflow.io.time_s.total or 0.0) + outside_s(profile)
     if overhead_of(profile) is None or not total:
         return False
-    added = OVERHEAD_S * profile.workflow.io.ops.all
+    added = OVERHEAD_S * (profile.workflow.io.ops.all + _lookups_outside(profile))
     return time.share * max(0.0, 1.0 - added / total) < HARDLY
+
+
+def _lookups_outside(profile: Profile) -> int:
+    """Number of look-ups that are no I/O of the workflow."""
+    return round(sum(row.calls * (row.excluded_s or 0.0) / row.time_s for row in profile.lookups or () if row.time_s))
 
 
 def _of_shares(profile: Profile, time: IOTime, missed: Sequence[Unseen], lost: str | None) -> Verdict:
@@ -206,6 +221,9 @@ def _too_short(time: IOTime) -> str:
 def _shares_in_words(profile: Profile, time: IOTime, *, at_least: bool) -> str:
     """`I/O takes 23 % of the run, 20 % in the slowest process (rank 0)`."""
     workflow = profile.workflow
+    looking = f"look-ups of names {format_share(time.of_run(time.lookups_s))}"
+    if not workflow.io.time_s.total and time.lookups_s:
+        return f"L{looking[1:].replace('names', 'names take')} of the run"
     if not workflow.io.time_s.total:
         return "I/O takes less time than the trace's clock can resolve"
     busy = format_share(workflow.io_time_share)
@@ -222,7 +240,7 @@ def _shares_in_words(profile: Profile, time: IOTime, *, at_least: bool) -> str:
     if time.is_in_libraries:
         names = time.libraries[0] if time.libraries else "I/O libraries"
         text += f", and calls of {names} {format_share(time.share)}{_rank(profile, time.caller)}"
-    return text
+    return f"{text}, and {looking}" if time.of_run(time.lookups_s) >= HARDLY else text
 
 
 def _rank(profile: Profile, slowest: Slowest | None) -> str:
@@ -257,6 +275,11 @@ def _cause(profile: Profile) -> VerdictCause | None:
     """The function with most I/O time (most calls if times are unknown), perhaps with the next one."""
     io = profile.workflow.io
     calls = [call for call in io.calls or () if call.name is not None]
+    looking_s, number = outside_s(profile), _lookups_outside(profile)
+    if looking_s > ((calls[0].time_s or 0.0) if calls else io.time_s.total or 0.0):
+        part = looking_s / (looking_s + sum(call.time_s or 0.0 for call in io.calls or ()))
+        text = f"look-ups that find nothing: {_times(number)}, {_part(part)} of the time of I/O and look-ups."
+        return VerdictCause(call="look-up", share=part, count=number, sentence=text)
     if not calls:
         return _cause_of_counts(profile)
     first = calls[0]
@@ -336,6 +359,32 @@ def _waiting(profile: Profile) -> str:
     if not whole or waited < whole / 2:
         return ""
     return f" Writes that wait for the storage (O_SYNC or O_DSYNC): {_part(min(1.0, waited / whole))} of it."
+
+
+_REFUSED: Final = {
+    "no locks on this mount (Lustre: mount option flock or localflock)": ("ENOLCK", "ENOSYS", "EOPNOTSUPP"),
+    "another process has the lock": ("EAGAIN", "EWOULDBLOCK", "EACCES", "EDEADLK"),
+}
+_HDF5_LOCKS: Final = "HDF5 locks its files unless HDF5_USE_FILE_LOCKING=FALSE"
+_MPI_LOCKS: Final = "MPI-IO locks each access in atomic mode, and writes that it sieves (romio_ds_write disable)"
+
+
+def locking(profile: Profile) -> list[str]:
+    """Locks that failed, or that take `HARDLY` of the I/O time, each with its probable cause."""
+    whole, texts = calls_s(profile.workflow.io), []
+    of_mpi = any(row.layer in ("mpiio", "hdf5") for row in profile.interfaces or ()) or profile.workflow.processes > 1
+    for lock in profile.locks or ():
+        who = _HDF5_LOCKS if lock.call == "flock" else _MPI_LOCKS if of_mpi else "a database locks for each transaction"
+        where = f" ({one_line(lock.files[0])})" if lock.files else ""
+        for why, errors in _REFUSED.items():
+            named = [error for error in errors if (lock.failed or {}).get(error)]
+            if named:
+                number = _times(sum((lock.failed or {})[error] for error in named))
+                texts.append(f"{number} of {lock.call} failed with {' and '.join(named)}{where}: {why}; {who}")
+        if lock.time_s and whole and lock.time_s >= HARDLY * whole:
+            share = format_share(min(1.0, lock.time_s / whole))
+            texts.append(f"locks take {share} of the I/O time ({lock.call}: {_times(lock.calls)}){where}: {who}")
+    return texts
 
 
 def _where(profile: Profile) -> str | None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from vani.errors import one_line
 from vani.models.io_time import Costliest, costliest, io_time, library_part
-from vani.schema.profile import NamePattern
+from vani.schema.profile import LookUp, NamePattern
 from vani.units import counted, format_bytes, format_count, format_rate, format_seconds, format_share
 
 if TYPE_CHECKING:
@@ -169,6 +169,11 @@ def files_line(profile: Profile, room: int) -> str:
 
 def _how_many(profile: Profile, files: Costliest) -> str:
     total = profile.workflow.files.total
+    if isinstance(files.group, LookUp):
+        row = files.group
+        folders = f" in {format_count(row.folders)} folders" if row.folders > 1 else ""
+        part = f", {format_share(files.share)} of the I/O time" if files.share is not None else ""
+        return f"{format_count(row.calls)} look-ups of {counted(row.names, 'name')}{folders}{part}"
     used = _used(profile, files.group) if isinstance(files.group, NamePattern) else ""
     others = total != files.files
     number = format_count(files.files)

@@ -18,7 +18,7 @@ from rich.console import Console
 from rich.text import Text
 
 from vani.errors import one_line
-from vani.models.verdict import could_matter, verdict_of
+from vani.models.verdict import could_matter, locking, verdict_of
 from vani.render import answers, wording
 from vani.schema.damage import damage, overhead_of
 from vani.units import counted, format_bytes, format_count, format_number, format_seconds, format_share
@@ -179,7 +179,7 @@ def _requested(profile: Profile) -> list[str]:
 
 def _remarks(profile: Profile) -> list[str]:
     """Reasons why the numbers above may mislead."""
-    remarks = []
+    remarks = locking(profile)
     overhead = overhead_of(profile)
     if overhead is not None:
         remarks.append(f"{overhead[0]} adds {overhead[1]} to each call: counts and bytes are exact, times too long")

@@ -250,7 +250,20 @@ _MORE_MEMORY: Final = "run it with more memory for Darshan: DARSHAN_MODMEM=64 (M
 
 def not_counted(records: Records, name_of: Mapping[int, str]) -> list[NotCounted]:
     """I/O that the log does not count, as its own records show; the most important comes first."""
-    return [*_off(records, name_of), *_partial(records), *_excluded(records)]
+    return [*_mapped(records, name_of), *_off(records, name_of), *_partial(records), *_excluded(records)]
+
+
+def _mapped(records: Records, name_of: Mapping[int, str]) -> list[NotCounted]:
+    """Files that were mapped into memory: Darshan counts the calls of mmap, but not their lengths."""
+    module = records.modules.get("POSIX")
+    maps = None if module is None else module.counters.get("POSIX_MMAPS")
+    if module is None or maps is None or not (maps > 0).any():
+        return []
+    order = np.argsort(-maps, kind="stable")[: int((maps > 0).sum())]
+    paths = tuple(dict.fromkeys(name_of.get(id_, "a file without a name") for id_ in module.id[order].tolist()))
+    cause = f"mmap ({int(maps[maps > 0].sum()):,}): loads and stores in mapped memory are no calls"
+    how = "a trace of page faults (perf trace -F all), or the file without mmap"
+    return [NotCounted("memory_mapped", paths, paths[:_MAX_FILES], cause, how)]
 
 
 def _off(records: Records, name_of: Mapping[int, str]) -> list[NotCounted]:
