@@ -194,6 +194,7 @@ Pattern = tuple[Callable[[Workload], Seen | None], tuple[str, ...]]
 RANDOM: Final = 0.2
 OPENS: Final = 10
 FLUSHES: Final = 100
+TIMES_OF_HDF5: Final = 1.5
 TIMES: Final = 2.0
 PAGE: Final = 4 * KiB
 RPC: Final = MiB
@@ -335,9 +336,14 @@ def _repeated(run: Workload, done: str) -> Seen | None:
         item
         for item in run.items
         if (once := value_at(item.file, distinct))
-        and (value_at(item.file, moved) or 0) >= max(MiB, TIMES * once)
+        and (value_at(item.file, moved) or 0) >= max(MiB, (TIMES_OF_HDF5 if _in_chunks(item) else TIMES) * once)
     ]
     return run.much(again, moved, distinct)
+
+
+def _in_chunks(item: data_files.Item) -> bool:
+    """True for formats that write fill values first, and read chunks again that a cache does not keep."""
+    return item.file.format in ("hdf5", "netcdf")
 
 
 def _reads_past_end(run: Workload) -> Seen | None:

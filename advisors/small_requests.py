@@ -87,6 +87,33 @@ def small_at_least(io: IOStats, limit: int, *, reads: bool) -> float:
     return max(0.0, 1 - moved / operations / limit)
 
 
+_PARTS: Final = 1000
+"""Reads of parts of chunks that are not just headers (as Drishti's `small_requests_absolute`)."""
+_LEAST_CHUNK: Final = 4 * KiB
+"""Hardly any chunk is smaller than a page (general knowledge)."""
+_ONE_GO: Final = 16
+"""A chunk has at least so many of the parts in which it is read (our choice)."""
+
+
+def part_of_chunk(item: Item, chunked: bool | None) -> int | None:
+    """Bytes in which HDF5 reads chunks that do not fit its cache, row by row; None if the file shows no such reads.
+
+    Of data that is not in chunks, HDF5 reads at least its sieve buffer of 64 KiB. `chunked` is None where no calls of
+    HDF5 are recorded.
+    """
+    io, sizes = item.io, item.io.transfer_size.read
+    if item.file.format != "hdf5" or chunked is False or sizes is None or not sizes.common:
+        return None
+    size, count = max(sizes.common, key=lambda pair: pair[1])
+    if size >= SMALL or count < _PARTS or 2 * count < io.ops.read:
+        return None
+    written, pattern = io.transfer_size.write, io.access_pattern
+    in_order = pattern is not None and pattern.consecutive >= 1 / 2
+    # Pieces of the size of the writes are chunks.
+    is_part = written.max >= _ONE_GO * size if written is not None and written.max else in_order and size < _LEAST_CHUNK
+    return size if is_part and (in_order or chunked) else None
+
+
 def usual_at_most(sizes: Sizes | None) -> float | None:
     """The median request size, or the upper end of its bin; None if unknown."""
     if sizes is None or sizes.p50 is not None:

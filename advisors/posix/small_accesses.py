@@ -10,7 +10,14 @@ from vani.advisors.commands import Language, code_lines, comment, language_of
 from vani.advisors.data_files import Access, Group, Item, alike, by_folder, data_files, is_journal
 from vani.advisors.movers import is_rewritten
 from vani.advisors.rule import Finding, Rule, Verdict
-from vani.advisors.small_requests import SMALL, aggregated, small_at_least, small_share, usual_text
+from vani.advisors.small_requests import (
+    SMALL,
+    aggregated,
+    part_of_chunk,
+    small_at_least,
+    small_share,
+    usual_text,
+)
 from vani.models.savings import LARGE, requests
 from vani.units import MiB, format_bytes, format_count, format_share
 
@@ -57,7 +64,8 @@ class SmallAccesses(Rule):
         writes it at once; Fortran and Python flush no record automatically.
     Stays silent when
         Requests are large, few, or at random offsets (POS005); sizes are not known; HDF5 made them, or files are shared
-        through MPI-IO (MIO001), which have their own rules; or they are journals of a database (POS010).
+        through MPI-IO (MIO001), which have their own rules; or they are journals of a database (POS010), or parts of
+        chunks of HDF5 (HD5004).
     Source
         Vani paper, section IV (Montage: 90 % of the requests below 4 KB) and IV-D (buffer by granularity). Gain:
         `vani/models/savings.py`.
@@ -91,7 +99,7 @@ class SmallAccesses(Rule):
     min_operations = 256
 
     def check(self, profile: Profile, system: System) -> Verdict:
-        accessed = data_files(profile, _is_own)
+        accessed = [item for item in data_files(profile, _is_own) if part_of_chunk(item, None) is None]
         if not accessed:
             return "no data file is accessed by POSIX or stdio calls"
         by_item: defaultdict[Item, list[Small]] = defaultdict(list)

@@ -74,6 +74,7 @@ from vani.schema.profile.workload import (
     UnseenKind,
     Verdict,
     VerdictCause,
+    VerdictParts,
     Workflow,
 )
 from vani.units import counted, format_bytes, format_seconds

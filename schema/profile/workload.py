@@ -81,6 +81,14 @@ class VerdictCause(Model):
     sentence: str = Field(description="cause in one sentence")
 
 
+class VerdictParts(Model):
+    """What the run waits for: shares of the run of the process with most time in I/O calls."""
+
+    storage: Share = Field(description="share in calls of the file system, and in look-ups of names")
+    library: Share = Field(description="share in calls of I/O libraries outside these: exchange, decoding, copying")
+    processor: Share = Field(description="the rest: computing, communication and waiting")
+
+
 class Verdict(Model):
     """Whether storage matters to this run, and why: every text that Vani writes prints this."""
 
@@ -100,6 +108,9 @@ class Verdict(Model):
         default=None,
         description="share that decides: time of the slowest process in I/O calls, including library calls / run "
         "time; for several traces, time in which any process is in such a call / run time",
+    )
+    parts: VerdictParts | None = Field(
+        default=None, description="the run in three parts; null under the same conditions as `share`"
     )
     is_lower_bound: bool = Field(
         default=False, description="true if some calls were not seen, so that the shares are lower bounds"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import tarfile
 from pathlib import Path
 
 import pytest
@@ -15,11 +16,15 @@ SHARED = Path(__file__).resolve().parents[3] / "shared/cases"
 
 def recommended(name, folder):
     """Recommended or noted rules in order, with the sentence of each."""
-    for place in (DATA / name, SHARED / name):
+    for place in (DATA / name, SHARED / name, SHARED / f"{name}.tgz"):
         if place.exists():
             break
     else:
         pytest.skip(f"{name} is not here")
+    if place.suffix == ".tgz":
+        with tarfile.open(place) as archive:
+            archive.extractall(folder, filter="data")
+        place = folder / name
     if place.suffix == ".gz":
         plain = folder / place.stem
         plain.write_bytes(gzip.decompress(place.read_bytes()))
@@ -69,3 +74,29 @@ def test_single_stripe_leads_to_stripe_advice_not_aggregators(tmp_path):
     found = recommended("imbalanced-io.darshan", tmp_path)
     assert next(iter(found)) in ("LUS002", "PFL001")
     assert "MIO002" not in found
+
+
+def test_chunks_that_are_decoded_again_need_a_larger_cache(tmp_path):
+    found = recommended("h5gzip-recorder", tmp_path)
+    assert next(iter(found)) == "HD5004" and "decodes them as often" in found["HD5004"]
+    profile = vani.profile(SHARED / "h5gzip-recorder")
+    assert profile.verdict.parts.library > 0.98 and profile.verdict.parts.storage < 0.01
+    advice = vani.advise(profile, system="generic-lustre")
+    (cure,) = [one for one in advice.recommendations if one.rule == "HD5004"]
+    assert cure.severity == "high" and cure.expected.before == pytest.approx(11.6, abs=0.1)
+    assert cure.expected.after < 0.15 and "H5Pset_chunk_cache" in str(cure.apply)
+    assert "no setting" not in advice.to_yaml() and "a larger chunk cache avoids" in " ".join(profile.summary().split())
+    assert recommended("h5gzip-after-recorder", tmp_path) == {}
+
+
+@pytest.mark.parametrize("name", ["h5cache-recorder", "chunk-beyond-cache-strace"])
+def test_rows_of_a_chunk_that_does_not_fit_the_cache_are_not_small_chunks(name, tmp_path):
+    found = recommended(name, tmp_path)
+    assert next(iter(found)) == "HD5004" and "larger chunks do not help" in found["HD5004"]
+    assert not {"HD5002", "POS002"} & set(found)
+
+
+def test_a_pattern_agrees_with_the_rule_about_fill_values(tmp_path):
+    assert next(iter(recommended("chunkfill-strace", tmp_path))) == "HD5007"
+    advice = vani.advise(vani.profile(tmp_path / "chunkfill-strace"), system="generic-lustre")
+    assert [entry.pattern for entry in advice.diagnosis if "HD5007" in entry.rules] == ["rewritten"]

@@ -195,6 +195,8 @@ def io_seconds(profile: Profile) -> float | None:
     return max(io_time(profile).calls_s, busy)
 
 
+_AGAIN: Final = 2.0
+"""Least reads of each byte that show a cache that is too small (our choice)."""
 LEAST: Final = 0.5
 """Least share of a library's time to attribute to MPI-IO below it: most of it."""
 
@@ -239,12 +241,26 @@ def library_part(profile: Profile, time: IOTime) -> LibraryPart | None:
     layer = _layer(times)
     kind, call = _largest(times[layer], layer)
     words = _WORDS[kind]
+    if kind == "data" and (times_read := _read_again(profile)) >= _AGAIN:
+        words += f", of the same chunks {format_count(round(times_read))} times, which a larger chunk cache avoids"
     if kind in ("data", "metadata") and app.processes > 1 and "mpiio" in times:
         words += ", or waiting for each other"
     if call is not None:
         of = f"{format_seconds(call.time_s)} of {format_seconds(times[layer].total)}"
         words += f" ({one_line(call.name)} of {_LIBRARIES.get(layer, layer)}: {format_count(call.count)} calls, {of})"
     return LibraryPart(seconds, kind, words)
+
+
+def _read_again(profile: Profile) -> float:
+    """How often a process reads each byte of the file of HDF5 or netCDF that is read most often; 0 if unknown."""
+    return max(
+        (
+            (file.io.bytes.read or 0) / file.readers / file.io.footprint.read
+            for file in profile.files
+            if file.format in ("hdf5", "netcdf") and file.readers and file.io.footprint.read
+        ),
+        default=0.0,
+    )
 
 
 def _layer(times: Mapping[str, LibraryTime]) -> str:

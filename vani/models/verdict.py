@@ -25,7 +25,17 @@ from vani.models.io_time import (
     outside_s,
 )
 from vani.schema.damage import OVERHEAD_S, damage, overhead_of
-from vani.schema.profile import CallCost, IOStats, Matters, Profile, Unseen, UnseenKind, Verdict, VerdictCause
+from vani.schema.profile import (
+    CallCost,
+    IOStats,
+    Matters,
+    Profile,
+    Unseen,
+    UnseenKind,
+    Verdict,
+    VerdictCause,
+    VerdictParts,
+)
 from vani.units import format_count, format_rate, format_seconds, format_share
 
 _NEARLY_ALL: Final = 0.99
@@ -134,6 +144,7 @@ def _verdict(profile: Profile, matters: Matters, sentence: str, remedy: str, why
         share=workflow.io_time_share,
         share_slowest=workflow.io_time_share_slowest,
         share_calls=None if time is None else time.share,
+        parts=None if time is None else _parts(time),
         why=why,
         sentence=sentence,
         cause=_cause(profile),
@@ -142,10 +153,15 @@ def _verdict(profile: Profile, matters: Matters, sentence: str, remedy: str, why
     )
 
 
+def _parts(time: IOTime) -> VerdictParts:
+    storage = min(time.share, time.of_run(time.slowest_s))
+    return VerdictParts(storage=storage, library=time.share - storage, processor=1.0 - time.share)
+
+
 def _open(profile: Profile, why: str, sentence: str, remedy: str) -> Verdict:
     """An open verdict. It has no shares, because readers would take them as final."""
     return _verdict(profile, "open", sentence, remedy, why).model_copy(
-        update={"share": None, "share_slowest": None, "share_calls": None}
+        update={"share": None, "share_slowest": None, "share_calls": None, "parts": None}
     )
 
 
