@@ -13,6 +13,7 @@ from darshan_logs import JOB, NAMES, POSIX, changed
 
 import vani
 from vani.calls import FileClass, Layer
+from vani.counts import UNKNOWN
 from vani.errors import InputError, TraceError, UnknownFormatError
 from vani.readers.darshan import records as records_
 from vani.readers.darshan.counters import BINS, counts_of
@@ -344,3 +345,23 @@ def test_commands_that_need_calls_report_that_a_log_has_none(tmp_path):
         vani.profile(SHARED_FILE, quick=True)
     with pytest.raises(InputError, match="counts contain no phases"):
         vani.profile(SHARED_FILE, phase_gap=1.0)
+
+
+def test_a_counter_that_wrapped_is_unknown():
+    asked = {"BYTES_WRITTEN": 14 << 30, "SIZE_WRITE_AGG_1G_PLUS": 13, "INDEP_WRITES": 13}
+    posix = {"WRITES": 13, "BYTES_WRITTEN": 14 << 30, "SIZE_WRITE_1G_PLUS": 13}
+    counts, problems = counts_of(log(POSIX=module("POSIX", [posix]), **{"MPI-IO": module("MPIIO", [asked])}))
+    assert problems == []
+    wrapped = asked | {"BYTES_WRITTEN": (14 << 30) - 3 * (1 << 32)}
+    counts, problems = counts_of(log(POSIX=module("POSIX", [posix]), **{"MPI-IO": module("MPIIO", [wrapped])}))
+    assert (counts.requests["bytes"].tolist(), len(problems)) == ([UNKNOWN], 1)
+    assert "MPIIO_BYTES_WRITTEN is less than" in problems[0]
+    wrapped = posix | {"BYTES_WRITTEN": (14 << 30) - 3 * (1 << 32)}
+    counts, problems = counts_of(log(POSIX=module("POSIX", [wrapped])))
+    assert counts.unsound == {"/s/a": {("bytes", "written")}} and "wrapped" in problems[0]
+
+
+def test_mappings_are_unseen():
+    counts, _ = counts_of(log(POSIX=module("POSIX", [{"MMAPS": 3, "READS": 1, "BYTES_READ": 7}])))
+    assert [(entry.kind, entry.files) for entry in counts.not_counted] == [("memory_mapped", ("/s/a",))]
+    assert "mmap (3)" in counts.not_counted[0].cause

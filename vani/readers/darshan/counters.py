@@ -28,7 +28,7 @@ from vani.readers.paths import classify_path
 Ints = NDArray[np.int64]
 T = TypeVar("T")
 
-_ENDS = np.array([100, 1 << 10, 10 << 10, 100 << 10, 1 << 20, 4 << 20, 10 << 20, 100 << 20, 1 << 30])
+_ENDS = facts.ENDS
 _NEVER_COUNTED = frozenset({"POSIX_MMAPS", "STDIO_FDOPENS"})
 """Counts that Darshan lacks, in all versions or in some."""
 _NOT_A_COUNT = ("RANK", "MODE", "RENAMED_FROM", "ALIGNMENT")

@@ -15,8 +15,11 @@ from numpy.typing import NDArray
 from vani.calls import MAX_SUM, Layer
 from vani.counts import Beside, FileLayout, Heat, JobFacts, NotCounted, Segments, TargetsOfFiles, Unsound
 from vani.distinct import distinct
+from vani.readers.darshan.record_layouts import BINS
 from vani.readers.darshan.records import Module, Records
 
+ENDS: Final = np.array([100, 1 << 10, 10 << 10, 100 << 10, 1 << 20, 4 << 20, 10 << 20, 100 << 20, 1 << 30])
+"""Largest size of each bin in bytes; the last bin has none."""
 _SOURCE: Final = "the log's header"
 
 
@@ -194,6 +197,14 @@ def without_contradictions(
     """
     sound, problems = dict(modules), []
     unsound: dict[str, set[Unsound]] = {}
+    for name in set(modules) & {"MPI-IO", "H5D", "PNETCDF_VAR"}:
+        counters, prefix = dict(modules[name].counters), "MPIIO" if name == "MPI-IO" else name
+        for side, moved in (("READ", "BYTES_READ"), ("WRITE", "BYTES_WRITTEN")):
+            wrapped = _below_sizes(counters, f"{prefix}_SIZE_{side}_AGG_", f"{prefix}_{moved}")
+            if wrapped.any():
+                counters[f"{prefix}_{moved}"] = np.where(wrapped, -1, counters[f"{prefix}_{moved}"])
+                problems.append(f"{prefix}_{moved} is less than {_WRAPPED} in {wrapped.sum():,} records: unknown")
+        sound[name] = replace(modules[name], counters=counters)
     for name in ("POSIX", "STDIO"):
         if (module := modules.get(name)) is None:
             continue
@@ -210,9 +221,11 @@ def without_contradictions(
             # As floats: sums of damaged counters may exceed 64 bits.
             sized = np.sum([np.maximum(counters[bin_], 0) for bin_ in bins], axis=0, dtype=np.float64)
             bytes_of_none = (total > 0) & (count == 0)
+            wrapped = _below_sizes(counters, f"{name}_{size}_", f"{name}_{moved}")
             too_many_sizes = (sized > count) & (f"{name}_{calls}" in counters)
             for wrong, columns, claim, what in (
                 (bytes_of_none, [f"{name}_{moved}"], f"bytes {done} by no call", "bytes"),
+                (wrapped & ~too_many_sizes, [f"{name}_{moved}"], f"bytes {done} are less than {_WRAPPED}", "bytes"),
                 (too_many_sizes, bins, f"sizes of more calls than have {done}", "sizes"),
             ):
                 if not wrong.any():
@@ -227,6 +240,21 @@ def without_contradictions(
                 )
         sound[name] = replace(module, counters=counters)
     return sound, problems, unsound
+
+
+_WRAPPED: Final = "the sizes of its calls add up to, as a counter that wrapped at 2^32 is"
+
+
+def _below_sizes(counters: Mapping[str, NDArray[np.int64]], bins: str, moved: str) -> NDArray[np.bool_]:
+    """Records with fewer bytes than calls of these sizes move at least."""
+    total = counters.get(moved)
+    if total is None:
+        return np.zeros((), np.bool_)
+    # As floats: sums of damaged counters may exceed 64 bits.
+    number = (np.maximum(counters.get(f"{bins}{name}", 0), 0) for name in BINS[1:])
+    least = sum(count * (end + 1.0) for count, end in zip(number, ENDS.tolist(), strict=True))
+    below: NDArray[np.bool_] = (total >= 0) & (total < least)
+    return below
 
 
 Ids = NDArray[np.uint64]
