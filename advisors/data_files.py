@@ -531,6 +531,12 @@ def is_checkpoint(path: str) -> bool:
     return _CHECKPOINT.search(path) is not None
 
 
+def generations_of(file: FileEntity) -> int:
+    """Files of this name that were each written whole, and not made from the one before: a checkpoint, for one."""
+    is_new = (file.io.bytes.read or 0) < (file.io.bytes.written or 0) / 2
+    return file.generations or 1 if is_new else 1
+
+
 def is_software(path: str) -> bool:
     """True for a file of a Python program or an installed environment in any folder; FLD002 is about these."""
     if path.endswith((".py", ".pyc")):

@@ -336,14 +336,14 @@ def _repeated(run: Workload, done: str) -> Seen | None:
         item
         for item in run.items
         if (once := value_at(item.file, distinct))
-        and (value_at(item.file, moved) or 0) >= max(MiB, (TIMES_OF_HDF5 if _in_chunks(item) else TIMES) * once)
+        and (value_at(item.file, moved) or 0) / data_files.generations_of(item.file) >= max(MiB, _times(item) * once)
     ]
     return run.much(again, moved, distinct)
 
 
-def _in_chunks(item: data_files.Item) -> bool:
-    """True for formats that write fill values first, and read chunks again that a cache does not keep."""
-    return item.file.format in ("hdf5", "netcdf")
+def _times(item: data_files.Item) -> float:
+    """Least moves of a byte. HDF5 and netCDF write fill values first, and read chunks again that no cache keeps."""
+    return TIMES_OF_HDF5 if item.file.format in ("hdf5", "netcdf") else TIMES
 
 
 def _reads_past_end(run: Workload) -> Seen | None:

@@ -230,8 +230,10 @@ def is_moved_within(file: FileEntity) -> bool:
     written at the same place: a buffer goes along with each piece.
     """
     io = file.io
-    goes_back = file.interface in ("netcdf", "pnetcdf") or (file.stride or 0) < 0
-    if file.readers != 1 or file.writers != 1 or not goes_back:
+    # A temporary file that the run writes and reads is scratch.
+    if file.role == "temporary" or file.generations or file.readers != 1 or file.writers != 1:
+        return False
+    if file.interface not in ("netcdf", "pnetcdf") and (file.stride or 0) >= 0:
         return False
     return all(
         distinct and (moved or 0) >= _TIMES * distinct

@@ -157,6 +157,9 @@ class RedundantOpens(Rule):
 
     def _queried(self, items: list[Item]) -> bool:
         data, io = sum(map(_data, items)), [item.io for item in items]
+        if any(item.file.generations for item in items):
+            # A file that is replaced by another one is opened and renamed for each.
+            return False
         many = data > 0 and sum(map(_served, items)) >= self.min_metadata * data
         total = sum(seconds(stats.time_s.total) for stats in io)
         return many and time_of(io, SERVED) >= self.min_share * total > 0
@@ -232,8 +235,8 @@ def _served(item: Item) -> float:
 
 
 def _needed(item: Item) -> float:
-    """Opens that the data needs: one per process and direction, or a single one if no process moves data."""
-    return max(1, item.file.readers + item.file.writers) * item.part.files
+    """Opens that the data of each generation needs: one per process and direction, or one if no process moves data."""
+    return max(1, item.file.readers + item.file.writers) * (item.file.generations or 1) * item.part.files
 
 
 def _stats(app: App | None, profile: Profile) -> list[Evidence]:

@@ -6,7 +6,7 @@ from collections import defaultdict
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from vani.advisors.data_files import Access, Group, Item, by_folder, data_files
+from vani.advisors.data_files import Access, Group, Item, by_folder, data_files, generations_of
 from vani.advisors.movers import is_moved_within
 from vani.advisors.rule import Evidence, Finding, Gain, Rule, Target, Value, Verdict, figures
 from vani.models.run_time import seconds
@@ -233,6 +233,8 @@ class RepeatedTraffic(Rule):
 
 def _is_recreated(item: Item) -> bool:
     """True if writers open the file at least as often as they write its bytes, as for checkpoints or repetitions."""
+    if item.file.generations:
+        return generations_of(item.file) > 1
     writes = Access(item, reads=False)
     return writes.bytes > writes.distinct > 0 and item.file.opens * writes.distinct >= writes.bytes * writes.processes
 

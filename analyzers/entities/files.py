@@ -302,6 +302,13 @@ def files(
         for name in ("direct_opens", "synchronous_opens")
         if name in survey.columns
     }
+    # A removal at the end makes no room for another file.
+    remains = role_of[measured.listed] != ROLES.index("temporary")
+    made = np.zeros(len(measured.listed), np.int64)
+    if {"makes", "removes"} <= set(survey.columns):
+        made = np.minimum(survey.at(measured.listed, "makes"), survey.at(measured.listed, "removes") + remains)
+    renamed = np.bincount(view.workload.renames.new, minlength=view.workload.files)[measured.listed]
+    generations = np.maximum(made, renamed).tolist()
     numbers = {
         **{name: users.at(measured.listed, name).tolist() for name in users.columns},
         **{name: times.at(measured.listed, name).tolist() for name in times.columns},
@@ -324,6 +331,7 @@ def files(
                 writers=columns_of_file["writers"],
                 opens=columns_of_file["opens"],
                 **{name: opens[i] or None for name, opens in flagged.items()},
+                generations=generations[i] if generations[i] > 1 else None,
                 interface=None if layer is None or not caller_known else layer_name(layer),  # type: ignore[arg-type]
                 stride=strides.get(code),
                 stripe_count=None if layout is None else layout.stripe_count,

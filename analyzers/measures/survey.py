@@ -291,6 +291,7 @@ class _Collector:
             "blind": group.sum(blind),
             # A file that receives the name exists, even if another file with that name was removed before.
             "last_use": most(last, uses | ((flags & Flag.RENAME) != 0)),
+            "removes": group.sum(count, (flags & Flag.REMOVE) != 0),
             "last_remove": most(last, (flags & Flag.REMOVE) != 0),
             "first_make": least(first, created),
             "first_read": least(first, kind == Kind.READ),

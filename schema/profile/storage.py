@@ -150,6 +150,7 @@ class FileEntity(SparseModel):
         "components",
         "direct_opens",
         "synchronous_opens",
+        "generations",
     )
 
     path: str = Field(description="absolute path, symbolic links not resolved; for a renamed file, its last name")
@@ -181,6 +182,11 @@ class FileEntity(SparseModel):
         description="number of opens with O_SYNC or O_DSYNC, which make each write wait until the data is on storage; "
         "null, and left out, under the same conditions as `direct_opens`",
     )
+    generations: AtLeastOne | None = Field(
+        default=None,
+        description="number of files that had this name one after the other: renamed to it, or made after it was "
+        "removed; the other figures cover all; null, and left out, for one",
+    )
     interface: LayerName | None = Field(description="layer through which most accesses to the file were made")
     stride: int | None = Field(
         default=None, description="distance in bytes between the starts of consecutive strided operations"
@@ -210,7 +216,7 @@ class FileEntity(SparseModel):
     )
 
     def keys_left_out(self) -> tuple[str, ...]:
-        """All keys of the layout if it is unknown, and each kind of open that does not occur."""
+        """All keys of the layout if it is unknown, each kind of open that does not occur, and a single generation."""
         layout, opens = self.optional_keys[:3], self.optional_keys[3:]
         unknown = () if any(getattr(self, name) for name in layout) else layout
         return (*unknown, *(name for name in opens if not getattr(self, name)))
