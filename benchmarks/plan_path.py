@@ -20,7 +20,7 @@ from collections import Counter, OrderedDict
 from collections.abc import Sequence
 from datetime import datetime
 from functools import partial
-from itertools import combinations_with_replacement, permutations, product
+from itertools import permutations, product
 from pathlib import Path
 from typing import Any
 
@@ -258,16 +258,6 @@ def best_at_once(
         options={"node_limit": 20_000},
     )
     return float(-answer.fun)
-
-
-def best_of_all(network: Network, nodes: Sequence[int], rates: Sequence[float]) -> float:
-    """The same by trying every mapping of every job, for few compute nodes."""
-    fwd = len(network.forwarding.names)
-    ways = [
-        [np.bincount(some, minlength=fwd) for some in combinations_with_replacement(range(fwd), count)]
-        for count in nodes
-    ]
-    return max(best_at_once(network, nodes, rates, np.array(counts)) for counts in product(*ways))
 
 
 def carried_of(snapshot: Snapshot, nodes: Sequence[int], rates: Sequence[float]) -> np.ndarray:

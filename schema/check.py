@@ -39,6 +39,33 @@ class Excepted(Model):
     reason: str
 
 
+class Effect(Model):
+    """How a time of the checked runs compares with a baseline's runs: the ratio of geometric means."""
+
+    ratio: float = Field(description="time of the checked runs divided by that of the baseline")
+    low: float = Field(description="lower end of the interval that contains the ratio with a probability of 95 %")
+    high: float = Field(description="upper end of that interval")
+    p: float = Field(
+        description="probability that some time of an unchanged program differs as much, among all times of the check"
+    )
+    is_significant: bool = Field(description="whether that is rarer than the policy's `false_alarms`")
+    unseen: float = Field(description="factor below which a change for the worse passes, with this number of runs")
+
+
+class Times(Model):
+    """The comparison of times with a baseline's runs as a whole."""
+
+    compared: int = Field(description="number of times")
+    runs: int = Field(description="number of checked runs")
+    baseline_runs: int
+    false_alarms: float = Field(
+        description="highest probability that a check of an unchanged program fails because of its times"
+    )
+    least_unseen: float = Field(description="the smallest factor below which a slowdown of some time passes")
+    most_unseen: float = Field(description="the largest of these factors")
+    sentence: str = Field(description="all of this in one sentence")
+
+
 class Judgement(Model):
     """One check of the policy against one attribute, file, app, phase or piece of advice."""
 
@@ -52,17 +79,22 @@ class Judgement(Model):
     status: Literal["pass", "fail", "excepted", "unknown"] = Field(
         description="result of the check; unknown: the attribute is null, or the check does not judge it"
     )
-    attribute: str | None = Field(description="path in the profile; null if the check has none")
-    target: str | None = Field(description="file or app that the judgement is about; null if it is about the whole run")
+    attribute: str | None = Field(default=None, description="path in the profile; null if the check has none")
+    target: str | None = Field(default=None, description="file or app that it is about; null for the whole run")
     value: Number | str
-    limit: str | None = Field(description="allowed value as written in the policy, such as `<= 1e5`")
-    baseline: Number = Field(description="value in the baseline; null if there is none")
-    change: float | None = Field(description="(value - baseline) / baseline; null if there is no baseline value")
+    limit: str | None = Field(default=None, description="allowed value as written in the policy, such as `<= 1e5`")
+    baseline: Number = Field(default=None, description="value in the baseline; null if there is none")
+    change: float | None = Field(
+        default=None, description="(value - baseline) / baseline; null if there is no baseline value"
+    )
+    effect: Effect | None = Field(
+        default=None, description="comparison of a time by its logarithms; null for exact values, or without two runs"
+    )
     message: str = Field(description="value and limit in one line")
-    reason: str | None = Field(description="reason given in the policy")
-    todo: str | None = Field(description="recommended action in one line")
-    excepted: Excepted | None
-    place: PolicyPlace | None
+    reason: str | None = Field(default=None, description="reason given in the policy")
+    todo: str | None = Field(default=None, description="recommended action in one line")
+    excepted: Excepted | None = None
+    place: PolicyPlace | None = None
 
 
 class Cause(Model):
@@ -74,10 +106,10 @@ class Cause(Model):
     ]  # fmt: skip
     message: str = Field(description="change in one line, with its file and phase")
     todo: str = Field(description="recommended action in one line")
-    rules: list[str] = Field(description="IDs of rules with details (`vani explain ID`)")
-    files: list[str] = Field(description="paths of the files with this change; empty if no file is involved")
-    io_time_s: float | None = Field(description="I/O time of the changed parts in this run; null if unknown")
-    judgements: list[str] = Field(description="IDs of the failures that this cause explains")
+    rules: list[str] = Field(default_factory=list, description="IDs of rules with details (`vani explain ID`)")
+    files: list[str] = Field(default_factory=list, description="paths of the files with this change, if any")
+    io_time_s: float | None = Field(default=None, description="I/O time of the changed parts; null if unknown")
+    judgements: list[str] = Field(default_factory=list, description="IDs of the failures that this cause explains")
 
 
 class CheckCounts(Model):
@@ -97,6 +129,9 @@ class Check(Model):
     schema_: Literal["vani.check/1"] = Field(alias="schema")
     version: str
     profile: Source
+    runs: list[Source] = Field(
+        default_factory=list, description="checked runs, if there are several; the first is `profile`"
+    )
     damage: str | None = Field(
         default=None,
         description="what the traces of the profile lost, in one sentence (the figures may differ from the whole "
@@ -113,6 +148,9 @@ class Check(Model):
         "`fail_on` level"
     )
     counts: CheckCounts
+    times: Times | None = Field(
+        default=None, description="how times were compared; null if none was, as with a single run of each side"
+    )
     judgements: list[Judgement]
     causes: list[Cause] = Field(
         default_factory=list, description="causes of failures, costliest first; at most one per failure"

@@ -63,20 +63,11 @@ class Change(Model):
     direction: Direction | None = Field(
         default=None, description="direction of change that is bad; defaults to that in the table of tolerances"
     )
-    noise: Positive = Field(
-        default=3.0,
-        description="number of robust standard deviations that count as noise, if there are several baselines",
-    )
-    slower: Annotated[float, Field(ge=1, allow_inf_nan=False)] = Field(
-        default=1.5,
-        description="factor for times: with three or more baseline runs, a time this many times theirs and beyond "
-        "their noise is an error",
-    )
     name: Name | None = Field(default=None, description="name in reports; defaults to `change of` and the attribute")
     level: Level | None = Field(
         default=None,
         description="severity of a larger change; defaults to that in the table of tolerances, or to an error for a "
-        "time that is `slower` than three or more baseline runs",
+        "time that is significantly longer",
     )
     required: bool = Field(default=False, description="true if a missing baseline value is a failure too")
     reason: Reason | None = Field(default=None, description="reason given by the author of the policy")
@@ -138,6 +129,10 @@ class CheckTable(Model):
         default=None, description="machine for which the rules judge: a bundled name, or a file relative to the policy"
     )
     fail_on: Level = Field(default="error", description="lowest severity that makes the check fail")
+    false_alarms: Annotated[float, Field(gt=0, le=0.5)] = Field(
+        default=0.02,
+        description="highest probability that a check of an unchanged program fails because of its times",
+    )
     budget: list[Budget] = Field(default_factory=list, max_length=1000, description="limits on attributes")
     change: list[Change] = Field(
         default_factory=list, max_length=1000, description="allowed deviations of attributes from the baseline"

@@ -34,11 +34,12 @@ def project(desk: Path) -> Path:
     return desk
 
 
-def changed(desk: Path, name: str = "changed.yaml", **ops: int) -> Path:
+def changed(desk: Path, name: str = "changed.yaml", seconds: float | None = None, **ops: int) -> Path:
     profile = Profile.load(CM1)
+    runtime = profile.workflow.runtime_s if seconds is None else seconds
     io = profile.workflow.io.model_copy(update={"ops": profile.workflow.io.ops.model_copy(update=ops)})
     path = desk / name
-    profile.model_copy(update={"workflow": profile.workflow.model_copy(update={"io": io})}).save(path)
+    profile.model_copy(update={"workflow": profile.workflow.model_copy(update={"io": io, "runtime_s": runtime})}).save(path)
     return path
 
 
@@ -309,9 +310,21 @@ class TestBaselines:
             run("check", changed(project, f"{number}.yaml", metadata=70 + number), "--save", "--add", "--keep", "3")
         assert "workflow.io.ops.metadata   72 (71 to 73)" in run("check", "--show").out
         assert run("check", changed(project, metadata=73)).status == 0
-        # Median 72, median deviation 1: values more than 3 * 1.4826 away are not the program's noise.
-        assert run("check", changed(project, metadata=76)).status == 0
-        assert run("check", changed(project, metadata=77)).status == 1
+        # Counts are exact: none may exceed what the runs of the baseline have.
+        assert run("check", changed(project, metadata=74)).status == 1
+
+    def test_several_runs_are_checked_together_and_replace_the_baseline(self, run, project):
+        slow = [changed(project, f"slow{number}.yaml", seconds=60 + number) for number in range(3)]
+        run("check", *(changed(project, f"{number}.yaml", seconds=30 + number) for number in range(3)), "--save")
+        done = run("check", *slow, "--format", "json")
+        found = json.loads(done.out)
+        assert (done.status, [one["path"] for one in found["runs"]]) == (1, [str(path) for path in slow])
+        assert found["judgements"][0]["effect"]["ratio"] == pytest.approx(60.99 / 30.99, rel=1e-3)
+        assert (found["times"]["runs"], found["times"]["baseline_runs"]) == (3, 3)
+        text = run("check", *slow, "--update-baseline").out
+        assert "times slower, 95 %: " in text
+        assert run("check", "--show").out.startswith(".vani/baseline.yaml: 3 runs")
+        assert run("check", *slow).status == 0
 
     def test_update_replaces_the_baseline_for_any_verdict(self, run, project):
         run("check", CM1, "--save")

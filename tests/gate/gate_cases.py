@@ -77,13 +77,15 @@ def policy(tmp_path: Path, text: str, name: str = "vani.toml") -> PolicyChecks:
 
 def verdict(
     checks: PolicyChecks,
-    profile: dict[str, Any] | None = None,
+    profile: dict[str, Any] | list[dict[str, Any]] | None = None,
     baselines: list[dict[str, Any]] | None = None,
     **options: Any,
 ) -> Check:
     settings = {"today": TODAY, "fail_on": None, "allow_empty": False, "version": "0"} | options
     runs = [figures(one).tree for one in baselines or []]
-    return verdict_on(checks, figures(profile), runs, [], settings.pop("rules", None), **settings)
+    checked = [figures(one) for one in (profile if isinstance(profile, list) else [profile])]
+    rules = settings.pop("rules", None)
+    return verdict_on(checks, checked, runs, [], [] if rules is None else [rules], **settings)
 
 
 def found(check: Check) -> list[tuple[str, str]]:

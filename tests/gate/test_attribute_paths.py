@@ -11,7 +11,6 @@ from vani.gate.attribute import (
     Attribute,
     AttributeSyntaxError,
     Condition,
-    Each,
     Index,
     Key,
     UnknownAttributeError,
@@ -33,7 +32,7 @@ conditions = st.builds(
     Condition, st.lists(names, min_size=1, max_size=2).map(tuple), st.sampled_from(["~", "!~"]), names
 )
 selectors = st.one_of(
-    st.just(Each()),
+    st.just(Where(())),
     st.integers(0, 10**8).map(Index),
     st.lists(conditions, min_size=1, max_size=3).map(lambda some: Where(tuple(some))),
 )

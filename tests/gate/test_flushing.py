@@ -78,7 +78,7 @@ def test_a_saved_baseline_keeps_flushing_kinds_of_metadata_and_folders(tmp_path)
     # In another order: folders are identified by path.
     more["folders"].reverse()
     more["folders"][0]["creates"] += 1
-    check = verdict_on(checks, figures(more), [run], [], None, today=TODAY, fail_on=None, allow_empty=False, version="0")
+    check = verdict_on(checks, [figures(more)], [run], [], [], today=TODAY, fail_on=None, allow_empty=False, version="0")
     assert [one.target for one in check.judgements if one.status == "fail"] == [more["folders"][0]["path"]]
 
 

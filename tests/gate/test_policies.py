@@ -34,7 +34,7 @@ attribute = 'files[path~"*.h5"].io.bytes.*'
 relative = "10 %"
 absolute = "4 MiB"
 direction = "both"
-noise = 2.5
+level = "note"
 reason = "outputs"
 
 [check.rules]
@@ -79,7 +79,7 @@ check:
     relative: 10 %
     absolute: 4 MiB
     direction: both
-    noise: 2.5
+    level: note
     reason: outputs
   rules:
     fail_on_severity: high

@@ -66,7 +66,7 @@ def test_a_document_as_a_whole():
       <property name="fail_on" value="error" />
     </properties>
     <testcase name="metadata-ops: workflow.io.ops.metadata" classname="vani.metadata-ops" time="0">
-      <failure type="error" message="4,097 metadata operations; at most 100 are allowed">4,097 metadata operations; at most 100 are allowed
+      <failure type="error" message="4,097 metadata operations; at most 100 are allowed; open the file once">4,097 metadata operations; at most 100 are allowed; open the file once
 attribute: workflow.io.ops.metadata
 value: 4097
 allowed: &lt;= 100
@@ -160,4 +160,4 @@ def test_nothing_to_check_gives_no_suite():
 def test_characters_that_xml_forbids_are_escaped():
     case = root_of(check(judgement(id="a\0b", message="\x1b[31m\ufffe\udc80"))).find("testsuite/testcase")
     assert re.fullmatch(r"a\\x00b #[0-9a-f]{8}", case.get("name"))
-    assert case.find("failure").get("message") == "\\x1b[31m\\ufffe\\udc80"
+    assert case.find("failure").get("message") == "\\x1b[31m\\ufffe\\udc80; open the file once"

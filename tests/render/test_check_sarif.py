@@ -61,7 +61,7 @@ def test_failure_is_a_result_at_its_line_of_the_policy():
         "ruleIndex": 2,
         "kind": "fail",
         "level": "error",
-        "message": {"text": "4,097 metadata operations; at most 100 are allowed\n\nopen the file once"},
+        "message": {"text": "4,097 metadata operations; at most 100 are allowed; open the file once"},
         "locations": [
             {
                 "physicalLocation": {"artifactLocation": {"uri": "vani.toml"}, "region": {"startLine": 7}},

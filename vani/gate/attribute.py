@@ -6,9 +6,9 @@ import functools
 import inspect
 import re
 import types
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated, Any, Final, Literal, Union, get_args, get_origin
+from typing import Annotated, Any, Final, Literal, NamedTuple, Union, get_args, get_origin
 
 from pydantic.fields import FieldInfo
 
@@ -78,14 +78,6 @@ class Index:
 
 
 @dataclass(frozen=True)
-class Each:
-    """Every list entry."""
-
-    def __str__(self) -> str:
-        return "[*]"
-
-
-@dataclass(frozen=True)
 class Condition:
     """A condition on an attribute of a list entry. `operator` is `=` for `==`."""
 
@@ -100,15 +92,15 @@ class Condition:
 
 @dataclass(frozen=True)
 class Where:
-    """The list entries that meet all conditions."""
+    """The list entries that meet all conditions; without any, every entry."""
 
-    conditions: tuple[Condition, ...]
+    conditions: tuple[Condition, ...] = ()
 
     def __str__(self) -> str:
-        return f"[{', '.join(map(str, self.conditions))}]"
+        return f"[{', '.join(map(str, self.conditions)) or '*'}]"
 
 
-Step = Key | AnyKey | Index | Each | Where
+Step = Key | AnyKey | Index | Where
 
 
 @dataclass(frozen=True)
@@ -236,7 +228,7 @@ class Reader:
 
     def _selector(self) -> Step:
         if self.take("*"):
-            step: Step = Each()
+            step: Step = Where()
         elif (match := self.match(_INDEX)) is not None:
             step = Index(int(match[0]))
         else:
@@ -247,7 +239,7 @@ class Reader:
                 conditions.append(self._condition())
             step = Where(tuple(conditions))
         if not self.take("]"):
-            raise self.expected("`]` or `,`" if isinstance(step, Where) else "`]`")
+            raise self.expected("`]` or `,`" if isinstance(step, Where) and step.conditions else "`]`")
         return step
 
     def _condition(self) -> Condition:
@@ -331,7 +323,7 @@ def resolve(attribute: Attribute) -> tuple[Attribute, tuple[Leaf, ...]]:
         A key does not exist, a selector is not on a list, or the path ends in a group.
     """
     counted = attribute.aggregate == "count"
-    leaves_found = tuple(_walk(Profile, "", attribute.steps, (), "", entities=counted))
+    leaves_found = tuple(_walk(_Place(Profile, ""), attribute.steps, entities=counted))
     if not leaves_found:
         raise UnknownAttributeError(f"nothing in a profile is called {attribute}")
     if attribute.aggregate not in (None, "count"):
@@ -367,108 +359,88 @@ def _below(model: type[Model], steps: tuple[Step, ...]) -> Iterator[Leaf]:
             yield Leaf((*deeper, AnyKey()), below, about)
 
 
-def _walk(
-    kind: Any, path: str, steps: tuple[Step, ...], done: tuple[Step, ...], about: str, *, entities: bool
-) -> Iterator[Leaf]:
-    """The attributes that `steps` lead to, starting at `path`, which has the type `kind`."""
+class _Place(NamedTuple):
+    """A place in the schema: its type, its path for errors, the steps that led there, and its description."""
+
+    kind: Any
+    path: str
+    done: tuple[Step, ...] = ()
+    about: str = ""
+
+
+def _walk(at: _Place, steps: Sequence[Step], *, entities: bool = False) -> Iterator[Leaf]:
+    """The attributes that `steps` lead to from a place; with `entities`, what can be counted."""
+    kind, path, done, about = at
     if len(done) > 3 * len(steps) + 100:
         return
     if not steps:
-        yield _end(kind, path, done, about, entities=entities)
+        yield _end(at, entities=entities)
         return
-    step, rest = steps[0], steps[1:]
-    if isinstance(step, (Key, AnyKey)):
-        yield from _into_keys(kind, path, step, rest, done, about, entities=entities)
-        return
-    if get_origin(kind) is not list:
+    step, *rest = steps
+    is_key = isinstance(step, (Key, AnyKey))
+    if get_origin(kind) is list:
+        if is_key:
+            raise UnknownAttributeError(f"{path} is a list: name one, such as {path}[*] or {path}[0], before `{step}`")
+        element = _plain(get_args(kind)[0])
+        if isinstance(step, Where):
+            step = Where(tuple(_condition(element, path, condition) for condition in step.conditions))
+        yield from _walk(_Place(element, f"{path}[]", (*done, step), about), rest, entities=entities)
+    elif not is_key:
         raise UnknownAttributeError(f"{path} is not a list: leave out {step}")
-    element = _plain(get_args(kind)[0])
-    if isinstance(step, Where):
-        step = Where(tuple(_condition(element, path, condition) for condition in step.conditions))
-    yield from _walk(element, f"{path}[]", rest, (*done, step), about, entities=entities)
-
-
-def _into_keys(
-    kind: Any,
-    path: str,
-    step: Key | AnyKey,
-    rest: tuple[Step, ...],
-    done: tuple[Step, ...],
-    about: str,
-    *,
-    entities: bool,
-) -> Iterator[Leaf]:
-    if _is_model(kind):
-        fields = _fields(kind)
-        if isinstance(step, AnyKey):
-            yield from _any_of(fields, path, rest, done, entities=entities)
-            return
-        if step.name not in fields:
-            if (inner := _io_of(fields)) is not None and step.name in _fields(inner):
-                yield from _walk(kind, path, (Key("io"), step, *rest), done, about, entities=entities)
-                return
-            raise _unknown(step.name, path, [*fields, *(_fields(inner) if inner else ())])
-        below, description = fields[step.name]
-        name = f"{path}.{step.name}" if path else step.name
-        yield from _walk(below, name, rest, (*done, step), description, entities=entities)
     elif _is_table(kind):
-        for leaf in _walk(
-            _plain(get_args(kind)[1]), f"{path}{step}", rest, (*done, step), about, entities=entities
-        ):
+        below = _Place(_plain(get_args(kind)[1]), f"{path}{step}", (*done, step), about)
+        for leaf in _walk(below, rest, entities=entities):
             yield replace(leaf, in_table=leaf.dimension == "count")
-    elif get_origin(kind) is list:
-        raise UnknownAttributeError(
-            f"{path} is a list: name one, such as {path}[*] or {path}[0], before `{step}`"
-        )
-    else:
+    elif not _is_model(kind):
         raise UnknownAttributeError(f"{path} is a single value: leave out `{step}`")
+    elif not isinstance(step, Key):
+        yield from _any_of(at, rest, entities=entities)
+    elif step.name in (fields := _fields(kind)):
+        yield from _walk(_key_of(at, step.name), rest, entities=entities)
+    elif (inner := _io_of(fields)) is not None and step.name in _fields(inner):
+        yield from _walk(at, (Key("io"), *steps), entities=entities)
+    else:
+        raise _unknown(step.name, path, [*fields, *(_fields(inner) if inner else ())])
 
 
-def _any_of(
-    fields: dict[str, tuple[Any, str]],
-    path: str,
-    rest: tuple[Step, ...],
-    done: tuple[Step, ...],
-    *,
-    entities: bool,
-) -> Iterator[Leaf]:
+def _key_of(at: _Place, name: str) -> _Place:
+    kind, about = _fields(at.kind)[name]
+    return _Place(kind, f"{at.path}.{name}".lstrip("."), (*at.done, Key(name)), about)
+
+
+def _any_of(at: _Place, rest: Sequence[Step], *, entities: bool) -> Iterator[Leaf]:
     """Follow all keys below which the rest of the path exists. There must be at least one."""
     count = 0
     why: UnknownAttributeError | None = None
-    for name, (kind, about) in fields.items():
+    for name, (kind, _) in _fields(at.kind).items():
         if rest and _is_table(kind):
             # A table accepts any key, so a misspelt one would match.
             continue
         try:
-            for leaf in _walk(
-                kind, f"{path}.{name}".lstrip("."), rest, (*done, Key(name)), about, entities=entities
-            ):
+            for leaf in _walk(_key_of(at, name), rest, entities=entities):
                 count += 1
                 if count > _MAX_LEAVES:
-                    raise UnknownAttributeError(f"{path}.* matches too many attributes: name fewer")
+                    raise UnknownAttributeError(f"{at.path}.* matches too many attributes: name fewer")
                 yield leaf
         except UnknownAttributeError as error:
             why = error
     if not count:
-        raise UnknownAttributeError(
-            f"none of the keys of {path or 'a profile'} leads to {_text(rest)}"
-        ) from why
+        raise UnknownAttributeError(f"none of the keys of {at.path or 'a profile'} leads to {_text(rest)}") from why
 
 
-def _text(steps: tuple[Step, ...]) -> str:
+def _text(steps: Sequence[Step]) -> str:
     return "".join(map(str, steps)).removeprefix(".") or "a single value"
 
 
-def _end(kind: Any, path: str, done: tuple[Step, ...], about: str, *, entities: bool) -> Leaf:
-    dimension = _dimension(kind)
-    if dimension is not None:
-        last = done[-1] if done else None
-        if isinstance(last, Key):
-            dimension = _BY_NAME.get(last.name, dimension)
+def _end(at: _Place, *, entities: bool) -> Leaf:
+    kind, path, done, about = at
+    if (dimension := _dimension(kind)) is not None:
+        if done and isinstance(done[-1], Key):
+            dimension = _BY_NAME.get(done[-1].name, dimension)
         return Leaf(done, dimension, about, accepted=_accepted(kind))
     if entities:
         if get_origin(kind) is list:
-            return Leaf((*done, Each()), "count", about, entities=True)
+            return Leaf((*done, Where()), "count", about, entities=True)
         if _is_model(kind) and done and not isinstance(done[-1], Key):
             return Leaf(done, "count", about, entities=True)
     if get_origin(kind) is list:
@@ -484,7 +456,7 @@ def _condition(element: Any, path: str, condition: Condition) -> Condition:
     where = f"{path}[]"
     if not _is_model(element):
         raise UnknownAttributeError(f"the entries of {path} have no attributes: use {path}[*] or a position")
-    leaf = next(_walk(element, where, tuple(map(Key, condition.keys)), (), "", entities=False))
+    leaf = next(_walk(_Place(element, where), [*map(Key, condition.keys)]))
     keys = tuple(step.name for step in leaf.steps if isinstance(step, Key))
     value, operator = condition.value, condition.operator
     name = ".".join(keys)

@@ -29,7 +29,7 @@ from vani.gate.matching import (
     trail_text,
 )
 from vani.gate.policy import BASELINE, PolicyChecks, checks_of_policy, is_there
-from vani.gate.tolerance import Dimension, allowed, shown
+from vani.gate.tolerance import Dimension, limits_of, shown
 from vani.schema.baseline import Baseline, BaselineRun
 from vani.schema.check import Source
 from vani.schema.document import YAML, loads
@@ -55,6 +55,7 @@ _LEFT_OUT_OF_MANY: Final = {"metadata_kinds", "footprint", "past_end", "busy_s",
 _MANY: Final = ("files", "phases")
 _IN_RUNS: Final = "in_runs"
 _CALLS: Final = ("workflow", "io", "ops")
+_IO_TIME: Final = ("io", "time_s", "total")
 _GLOB: Final = "*?["
 
 
@@ -290,7 +291,8 @@ def _reduced(node: Any, key: str, strip: Sequence[str], left_out: Collection[str
     order: Sequence[int] = range(len(node))
     if key in _MANY:
         left_out = {*left_out, *_LEFT_OUT_OF_MANY}
-        order = sorted(order, key=lambda i: (-_io_time(node[i]), str(node[i].get("path")), i))[:FILES]
+        times = [number(value_at(entry, _IO_TIME)) or 0.0 for entry in node]
+        order = sorted(order, key=lambda i: (-times[i], str(node[i].get("path")), i))[:FILES]
     reduced = [_reduced(node[i], "", strip, left_out) for i in order]
     if key not in ("files", "folders"):
         return reduced
@@ -300,11 +302,6 @@ def _reduced(node: Any, key: str, strip: Sequence[str], left_out: Collection[str
 
 def _has_entities(key: str, items: Sequence[Any]) -> bool:
     return key in IDENTITIES and all(isinstance(item, Mapping) for item in items)
-
-
-def _io_time(entry: Mapping[str, Any]) -> float:
-    total = entry.get("io", {}).get("time_s", {}).get("total")
-    return float(total) if isinstance(total, (int, float)) else 0.0
 
 
 def _merged(nodes: Sequence[Any], key: str, names: Names) -> Any:
@@ -442,7 +439,7 @@ def key_figures(runs: Sequence[Tree]) -> list[tuple[str, str]]:
     """Attributes and their values as text: one value, or the median with the minimum and maximum."""
     names = Names()
     rows: dict[str, str] = {}
-    lone = all(len(_apps(run)) == 1 for run in runs)
+    lone = all(len(run.get("apps") or ()) == 1 for run in runs)
     for text in _SHOWN:
         if lone and text.startswith("apps"):
             continue
@@ -458,16 +455,11 @@ def key_figures(runs: Sequence[Tree]) -> list[tuple[str, str]]:
     return list(rows.items())
 
 
-def _apps(run: Mapping[str, Any]) -> Sequence[Any]:
-    apps = run.get("apps")
-    return apps if isinstance(apps, list) else ()
-
-
 def _spread(values: Sequence[Any], dimension: Dimension) -> str:
     known = [value for value in map(number, values) if value is not None]
     if not known:
         return "unknown"
     if min(known) == max(known):
         return shown(known[0], dimension)
-    middle = allowed(known, relative=0, absolute=0).center
+    middle = limits_of(known, relative=0, absolute=0).center
     return f"{shown(middle, dimension)} ({shown(min(known), dimension)} to {shown(max(known), dimension)})"

@@ -9,7 +9,7 @@ without a cause are listed separately.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from posixpath import basename
@@ -18,9 +18,10 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from vani.errors import one_line
 from vani.gate.attribute import AttributeSyntaxError, Key, parse_attribute
-from vani.gate.changes import cannot_judge
-from vani.gate.matching import Figures, Identity, Names, Tree, find, number
-from vani.gate.tolerance import SEVERAL
+from vani.gate.baselines import FILES
+from vani.gate.changes import CANNOT_JUDGE
+from vani.gate.difference import value_at
+from vani.gate.matching import Figures, Identity, Names, Tree, find, lists_all_files, number
 from vani.models.verdict import verdict_of
 from vani.schema.check import Cause, Judgement
 from vani.units import GiB, KiB, MiB, counted, format_bytes, format_count, format_seconds, format_share
@@ -40,7 +41,7 @@ _MOVED_SHARE: Final = 0.25
 _DIGITS: Final = re.compile(r"\d+")
 _MOVING: Final[tuple[Side, ...]] = ("read", "write")
 _CALL_KINDS: Final[tuple[tuple[Kind, Side], ...]] = (("metadata", "metadata"), ("flushing", "sync"))
-_BYTES_KEYS: Final[Mapping[Side, str]] = {"read": "read", "write": "written"}
+_BYTES: Final[Mapping[str, str]] = {"read": "read", "write": "written"}
 
 
 @dataclass(frozen=True)
@@ -92,7 +93,7 @@ def file_changes(files: Sequence[Mapping[str, Any]], runs: Sequence[Tree], names
         baseline lists all files.
     """
     earlier = [run["files"] for run in runs if isinstance(run.get("files"), list)]
-    lists_all = all(_lists_all(run) for run in runs)
+    lists_all = all(map(lists_all_files, runs))
     identities = names.identities("files", list(files))
     renamed = _renamed(dict(zip(identities, files, strict=True)), earlier, names)
     alike: dict[tuple[Kind, Side, str], list[tuple[Mapping[str, Any], float, float]]] = {}
@@ -107,11 +108,6 @@ def file_changes(files: Sequence[Mapping[str, Any]], runs: Sequence[Tree], names
     return sorted(
         changes, key=lambda change: (-(change.time_s or 0.0), -len(change.files), min(change.paths))
     )
-
-
-def _lists_all(run: Tree) -> bool:
-    total, files = _at(run, ("dataset", "files")), run.get("files")
-    return isinstance(files, list) and total is not None and len(files) >= total
 
 
 def _renamed(
@@ -166,7 +162,7 @@ def _of_side(
     file: Mapping[str, Any], old: Sequence[Mapping[str, Any]], side: Side
 ) -> Iterator[tuple[Kind, Side, float, float]]:
     ops, were = _at(file, ("io", "ops", side)), _was(old, ("io", "ops", side))
-    size, was = _at(file, ("io", "bytes", _BYTES_KEYS[side])), _was(old, ("io", "bytes", _BYTES_KEYS[side]))
+    size, was = _at(file, ("io", "bytes", _BYTES[side])), _was(old, ("io", "bytes", _BYTES[side]))
     if not ops or size is None or were is None or was is None:
         return
     if were and was and size and ops > were and (was / were) >= _SMALLER * (size / ops):
@@ -206,13 +202,10 @@ def _was(entities: Sequence[Mapping[str, Any]], keys: Sequence[str]) -> float | 
 
 
 def _at(node: Any, keys: Sequence[str]) -> float | None:
-    for key in keys:
-        node = node.get(key) if isinstance(node, Mapping) else None
-    return number(node)
+    return number(value_at(node, keys))
 
 
 _ORDINALS: Final = ("first", "second", "third", "fourth", "fifth")
-_BYTES: Final = {"read": "read", "write": "written"}
 _DOING: Final = {"read": "reads of", "write": "writes to"}
 _ACCEPT: Final = "if intended: vani check PROFILE --update-baseline"
 _LARGELY: Final = 0.5
@@ -365,9 +358,6 @@ def _size(size: float) -> str:
     return format_bytes(size)
 
 
-FILES: Final = 100
-"""Most files to compare, those with most I/O time: as many as in a baseline."""
-
 _MOSTLY: Final = 0.5
 _MOVED: Final = 0.25
 _TIMES: Final = ("*time_s*", "*busy_s*", "*runtime_s", "*time_share*", "*dominant*", "*bandwidth*")
@@ -424,7 +414,7 @@ def causes_of(
             candidate for candidate in known if candidate.cause.kind in ("smaller_accesses", "order")
         ] + [sizes]
     known = [*_no_longer_collective(figures, runs, names), *known]
-    slower = _slower(figures, runs)
+    slower = _slower(figures, runs, is_tested=any(judgement.effect is not None for judgement in failed))
     causes: list[Cause] = []
     left = list(failed)
     for candidate in [*known, *([slower] if slower is not None else [])]:
@@ -448,12 +438,11 @@ def _of_files(change: FileChange, figures: Figures, runs: Sequence[Tree], names:
     patterns = tuple(pattern.replace("{side}", change.side) for pattern in _ABOUT[change.kind])
     cause = Cause(
         kind=change.kind,
-        message=sentence(change, figures.model.phases or (), _phases(runs), names),
+        message=sentence(change, figures.model.phases or (), runs[-1].get("phases") or (), names),
         todo=todo,
         rules=list(rules),
         files=[str(file["path"]) for file in change.files],
         io_time_s=change.time_s,
-        judgements=[],
     )
     # An app may have another name in the baseline and still be the same.
     return _Known(cause, patterns, change.apps, change.paths)
@@ -483,23 +472,16 @@ def _no_longer_collective(figures: Figures, runs: Sequence[Tree], names: Names) 
             f"collective, {format_share(before)} were",
             todo="collective calls, such as MPI_File_write_all",
             rules=["MIO001"],
-            files=[],
-            io_time_s=None if interface.time_s is None else interface.time_s,
-            judgements=[],
+            io_time_s=interface.time_s,
         )
         patterns = ("*collective_share", "*.ops.read", "*.ops.write", "*calls", *_SHAPES, *_TIMES)
         causes.append(_Known(cause, patterns, frozenset({interface.app}), frozenset()))
     return causes
 
 
-def _phases(runs: Sequence[Tree]) -> list[Any]:
-    phases = runs[-1].get("phases")
-    return phases if isinstance(phases, list) else []
-
-
 def _other_size(figures: Figures, runs: Sequence[Tree]) -> _Known | None:
     now = figures.model.workflow.processes
-    before = _median(runs, ("workflow", "processes"))
+    before = _was(runs, ("workflow", "processes"))
     if before is None or now == before:
         return None
     cause = Cause(
@@ -507,18 +489,14 @@ def _other_size(figures: Figures, runs: Sequence[Tree]) -> _Known | None:
         message=f"this run has {counted(now, 'process')} and the baseline {before:,.0f}: "
         "figures of runs of different sizes are not comparable",
         todo="compare runs of one size: `vani check --save` a run of this one",
-        rules=[],
-        files=[],
-        io_time_s=None,
-        judgements=[],
     )
     return _Known(cause, ("*",), None, None)
 
 
-def _slower(figures: Figures, runs: Sequence[Tree]) -> _Known | None:
+def _slower(figures: Figures, runs: Sequence[Tree], *, is_tested: bool) -> _Known | None:
     keys = ("workflow", "io", "time_s", "total")
-    now, before = figures.model.workflow.io.time_s.total, _median(runs, keys)
-    run, ran = figures.model.workflow.runtime_s, _median(runs, ("workflow", "runtime_s"))
+    now, before = figures.model.workflow.io.time_s.total, _was(runs, keys)
+    run, ran = figures.model.workflow.runtime_s, _was(runs, ("workflow", "runtime_s"))
     if now is None or not before or run is None or not ran:
         return None
     which = (
@@ -531,24 +509,10 @@ def _slower(figures: Figures, runs: Sequence[Tree]) -> _Known | None:
         if now > before
         else "look at the program's computation"
     )
-    if len(runs) < SEVERAL:
-        todo = f"{cannot_judge(len(runs))}; {todo}"
-    cause = Cause(
-        kind="slower", message=f"{which}; its calls explain no more", todo=todo, rules=[], files=[],
-        io_time_s=now, judgements=[],
-    )  # fmt: skip
+    if not is_tested:
+        todo = f"{CANNOT_JUDGE}; {todo}"
+    cause = Cause(kind="slower", message=f"{which}; its calls explain no more", todo=todo, io_time_s=now)
     return _Known(cause, _TIMES, None, None)
-
-
-def _median(runs: Iterable[Tree], keys: Sequence[str]) -> float | None:
-    known = []
-    for run in runs:
-        node: Any = run
-        for key in keys:
-            node = node.get(key) if isinstance(node, Mapping) else None
-        if (value := number(node)) is not None:
-            known.append(value)
-    return median(known) if known else None
 
 
 def _dotted(attribute: str | None) -> str:

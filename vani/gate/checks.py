@@ -36,7 +36,6 @@ from vani.units import counted
 Kind = Literal["budget", "change", "rule", "missing", "exception", "tuned"]
 Status = Literal["pass", "fail", "excepted", "unknown"]
 
-_OPTIONAL: Final = ("attribute", "target", "limit", "baseline", "change", "reason", "todo", "excepted", "place")
 LISTED: Final = 100
 """Most passing judgements of a check that are listed one by one; the same limit applies to unknown ones."""
 
@@ -74,7 +73,6 @@ def outcome(
     more
         Other fields of `Judgement`; by default null.
     """
-    fields = dict.fromkeys(_OPTIONAL) | more
     judgement = Judgement(
         id=check if against == check else f"{check}: {against}",
         check=check,
@@ -83,7 +81,7 @@ def outcome(
         status=status,
         message=message,
         value=("false", "true")[value] if isinstance(value, bool) else value,
-        **fields,
+        **more,
     )
     return Outcome(judgement, rule, stripped)
 
@@ -169,7 +167,8 @@ def judge_budget(check: BudgetCheck, figures: Figures, names: Names) -> list[Out
 def _pending(check: BudgetCheck, match: Match, figures: Figures) -> Pending:
     if match.value is None:
         status: Status = "fail" if check.required else "unknown"
-        return Pending(status, match.trail, 0.0, partial(_null, check, match, figures))
+        why = f"is not known ({why_null(match.leaf, figures.model.provenance)})"
+        return Pending(status, match.trail, 0.0, partial(_unknown, check, match, why))
     is_met = _compare(match.value, check.operator, check.limit)
     write = partial(_budget_outcome, check, match, match.value, match.leaf.dimension, is_met=is_met)
     closeness = _closeness(match.value, check.operator, check.limit)
@@ -208,10 +207,6 @@ def _apps_there(check: BudgetCheck, figures: Figures) -> str:
         return ""
     more = f" and {len(app_names) - _NAMED:,} more" if len(app_names) > _NAMED else ""
     return f": its apps are {', '.join(app_names[:_NAMED])}{more}"
-
-
-def _null(check: BudgetCheck, match: Match, figures: Figures) -> Outcome:
-    return _unknown(check, match, f"is not known ({why_null(match.leaf, figures.model.provenance)})")
 
 
 def _unknown(check: BudgetCheck, match: Match | None, why: str) -> Outcome:
@@ -435,29 +430,24 @@ def apply_exceptions(
     If several exceptions cover an outcome, the one with the latest end applies, or the first of those.
     """
     reaches = [_reach(exception, figures, names) for exception in exceptions]
-    used = [False] * len(exceptions)
-    needed = [False] * len(exceptions)
-    result = []
-    for outcome in outcomes:
-        best: int | None = None
-        if outcome.judgement.status == "fail":
-            for number, exception in enumerate(exceptions):
-                if not _covers(exception, reaches[number], outcome):
-                    continue
-                needed[number] = True
-                if today > exception.table.until:
-                    continue
-                used[number] = True
-                if best is None or exception.table.until > exceptions[best].table.until:
-                    best = number
-        result.append(outcome if best is None else _excepted(outcome, exceptions[best]))
+    covering = [
+        [number for number, exception in enumerate(exceptions) if _covers(exception, reaches[number], outcome)]
+        for outcome in outcomes
+    ]
+    valid = [[number for number in some if today <= exceptions[number].table.until] for some in covering]
+    result = [
+        _excepted(outcome, max((exceptions[number] for number in some), key=lambda exception: exception.table.until))
+        if some
+        else outcome
+        for outcome, some in zip(outcomes, valid, strict=True)
+    ]
+    needed, used = ({number for some in each for number in some} for each in (covering, valid))
     for number, exception in enumerate(exceptions):
-        if today > exception.table.until:
-            fails = "; what it covered fails again" if needed[number] else "; it covers no failure"
-            result.append(
-                _note(exception, number, f"expired on {exception.table.until.isoformat()}{fails}", "expired")
-            )
-        elif not used[number]:
+        until = exception.table.until
+        if today > until:
+            fails = "; what it covered fails again" if number in needed else "; it covers no failure"
+            result.append(_note(exception, number, f"expired on {until.isoformat()}{fails}", "expired"))
+        elif number not in used:
             result.append(_note(exception, number, "covers nothing that fails", "unused"))
     return result
 
@@ -476,9 +466,9 @@ def _reach(exception: ExceptionCheck, figures: Figures, names: Names) -> frozens
 
 def _covers(exception: ExceptionCheck, reach: frozenset[str] | None, outcome: Outcome) -> bool:
     judged, table = outcome.judgement, exception.table
-    if table.check is not None and not (
-        table.check == judged.check or fnmatchcase(judged.check, table.check)
-    ):
+    if judged.status != "fail":
+        return False
+    if table.check is not None and not (table.check == judged.check or fnmatchcase(judged.check, table.check)):
         return False
     if reach is not None and judged.attribute not in reach:
         return False

@@ -16,7 +16,7 @@ from typing import Any, Final, Literal, cast
 
 from vani.gate.attribute import AnyKey, Key, Leaf, key_text, leaves
 from vani.gate.matching import IDENTITIES, Names, Tree, aliases_of, label, number
-from vani.gate.tolerance import Allowed, Dimension, allowed, tolerance_of
+from vani.gate.tolerance import Dimension, Limits, limits_of, tolerance_of
 from vani.schema import profile
 from vani.schema.check import Source
 from vani.schema.diff import Diff, DiffCounts, Difference, KeyFigure
@@ -335,7 +335,7 @@ class _Comparison:
         else:
             tolerance = tolerance_of(_dotted(place.group, leaf))
             known = [value for value in map(number, old) if value is not None]
-            limits = allowed(known, relative=tolerance.relative, absolute=tolerance.absolute)
+            limits = limits_of(known, relative=tolerance.relative, absolute=tolerance.absolute)
             change = (b - a) / abs(a) if a else None
             yield self._difference(
                 place, leaf.dimension, (a, b), _status(b, limits, tolerance.direction), change
@@ -411,7 +411,7 @@ def _lists_all(side: Side, key: str) -> bool:
     return key != "phases" or (timed and not side.is_saved)
 
 
-def _status(value: float, limits: Allowed, direction: str) -> Status:
+def _status(value: float, limits: Limits, direction: str) -> Status:
     if limits.accepts(value, "both"):
         return "within"
     if direction == "both":
@@ -435,4 +435,4 @@ def _entities(run: Tree, path: Sequence[str]) -> list[Any]:
 
 def _median(values: Sequence[Any]) -> int | float | None:
     known = [value for value in map(number, values) if value is not None]
-    return allowed(known, relative=0, absolute=0).center if known else None
+    return limits_of(known, relative=0, absolute=0).center if known else None

@@ -18,7 +18,6 @@ from vani.gate.attribute import (
     AnyKey,
     Attribute,
     Condition,
-    Each,
     Index,
     Key,
     Leaf,
@@ -407,7 +406,7 @@ def _reached(tree: Mapping[str, Any], steps: Sequence[Step], names: Names) -> li
     return places
 
 
-def _parts(steps: Sequence[Step]) -> Iterator[tuple[str, ...] | AnyKey | Each | Index | Where]:
+def _parts(steps: Sequence[Step]) -> Iterator[tuple[str, ...] | AnyKey | Index | Where]:
     """The steps, with consecutive keys joined into one part."""
     for is_key, group in groupby(steps, key=lambda step: isinstance(step, Key)):
         if is_key:
@@ -432,7 +431,7 @@ def _below(
             yield _Place(node_below, deeper, deeper if full_trail is trail else full_trail + keys, entity)
 
 
-def _entities(place: _Place, step: Each | Index | Where, names: Names) -> Iterator[_Place]:
+def _entities(place: _Place, step: Index | Where, names: Names) -> Iterator[_Place]:
     node = place.node
     if not isinstance(node, list):
         return

@@ -25,7 +25,7 @@ from vani.gate.attribute import (
     resolve,
 )
 from vani.gate.matching import path_text, read_bytes
-from vani.gate.tolerance import DEFAULTS, NOISE, SLOWER, Dimension, Quantity, parse_quantity
+from vani.gate.tolerance import DEFAULTS, Dimension, Quantity, parse_quantity
 from vani.schema import policy as spec
 from vani.schema.check import Level, PolicyPlace, Source
 from vani.schema.document import YAML, Syntax, read_tree, validate
@@ -60,8 +60,6 @@ class ChangeCheck:
     relative: float | None = None
     absolute: float | None = None
     direction: Direction | None = None
-    noise: float = NOISE
-    slower: float = SLOWER
     level: Level | None = None
     required: bool = False
     reason: str | None = None
@@ -224,8 +222,8 @@ class _Compiler:
         if table.relative is not None or table.absolute is not None:
             relative, absolute = relative or 0.0, absolute or 0.0
         return ChangeCheck(
-            table.name or f"change of {attribute}", attribute, leaves, relative, absolute, table.direction, table.noise,
-            table.slower, table.level, table.required, table.reason, self._place("check", "change", number),
+            table.name or f"change of {attribute}", attribute, leaves, relative, absolute, table.direction, table.level,
+            table.required, table.reason, self._place("check", "change", number),
         )  # fmt: skip
 
     def _rules(self, table: spec.Rules) -> RulesCheck:

@@ -1,20 +1,23 @@
 """Tolerances: how much an attribute may differ from a baseline before the difference means something.
 
 Counts and bytes of a deterministic program are exact; times on a shared file system are not. The table is our choice:
-a reader sees a share of 5 % in a plot, and a quarter of a time is less than the difference between two successive runs
-on a busy file system (so times are only warnings, and several baselines replace the guess with measurements).
+a reader sees a share of 5 % in a plot, and a quarter of a time is the least change that is worth a look.
 
-For baselines b1 ... bn with median m, a value v is accepted as long as
+An exact value is accepted up to the tolerance around the median of the baseline's runs, and up to what one of these
+runs had, so that no run of the baseline fails against it.
 
-    v - m <= max(relative * |m|, absolute, max |bi - m|, noise * 1.4826 * MAD)
+Times are compared as benchstat does, by their logarithms (noise of times is closer to log-normal than to normal). The
+runs of a baseline and those that are checked are two groups of one variance. Student's t test gives the probability
+that groups of an unchanged program differ as much, and the interval of the ratio. A time fails if its slowdown is both
+significant and larger than the tolerance. The rate of false alarms is for all times of a check together: each of k
+times is tested at 1 - (1 - rate)^(1/e), where e = 1 + (k - 1) sqrt(1 - r^2) lies between 1, for times that always vary
+together, and k, for independent ones (Sidak's correction). r^2 is the mean squared correlation of the runs' deviations,
+reduced by what chance gives to few runs. In k, a time whose noise hardly ever exceeds the tolerance counts less. The
+form of e is our choice; `python -m benchmarks.gate` measures the rates.
 
-where MAD is the median of |bi - m|, and 1.4826 * MAD estimates the standard deviation of normal noise (C. Leys et
-al., Detecting outliers: Do not use standard deviation around the mean, use absolute deviation around the median,
-Journal of Experimental Social Psychology 49, 2013, 764-766; 3 is their very conservative choice). max |bi - m| ensures
-that no run of the baseline fails against the baseline.
-
-Times are warnings while their spread is unknown, which one run cannot show. With three or more runs, a time beyond
-their noise that is at least 1.5 m is an error.
+Sources: M. Abramowitz and I. Stegun, Handbook of Mathematical Functions (1964), 26.7.3 and 26.7.4; Z. Sidak,
+Rectangular confidence regions for the means of multivariate normal distributions (1967); D. Nyholt, A simple correction
+for multiple testing for single-nucleotide polymorphisms in linkage disequilibrium with each other (2004).
 """
 
 from __future__ import annotations
@@ -26,10 +29,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from fnmatch import fnmatchcase
-from statistics import median
+from operator import mul
+from statistics import fmean, median
 from typing import Final, Literal, NamedTuple
 
-from vani.schema.check import Level
+from vani.schema.check import Effect, Level
 from vani.schema.policy import Direction
 from vani.units import format_bytes, format_number, format_rate, format_seconds, format_share, parse_bytes
 
@@ -128,17 +132,16 @@ def shown(value: float | str | bool | None, dimension: Dimension, *, exact: bool
     return f"{value:,}" if isinstance(value, int) else format_number(value, 6)
 
 
-NOISE: Final = 3.0
-SEVERAL: Final = 3
-"""Least number of runs in a baseline whose spread shows how much times vary."""
-SLOWER: Final = 1.5
-"""Least factor between a time and that of several baselines, beyond their noise, that is an error."""
-_CONSISTENT: Final = 1.4826
-"""1 / (0.75 quantile of the standard normal distribution), with which MAD estimates a standard deviation."""
-
-
 _ROUNDING: Final = 1e-9
 """Relative difference that counts as none, because documents keep nine digits of a float."""
+_LEAST_SPREAD: Final = 0.01
+"""Least relative deviation of times: no machine repeats a run more exactly."""
+_STEADY: Final = 1e-6
+"""Deviation of a time that has no noise, such as the share of a single process, and so no false alarm."""
+_ROUNDS: Final = 20
+"""Rounds after which the level no longer changes."""
+_CAUTION: Final = 0.975
+"""Part of the rate of false alarms that is used, because the correlation of times is known from few runs only."""
 
 
 @dataclass(frozen=True)
@@ -153,56 +156,33 @@ class Tolerance:
 
 _EXACT: Final = Tolerance(0.0, 0, "increase", "error")
 _SAME: Final = Tolerance(0.0, 0, "both", "warning")
-_TIME: Final = Tolerance(0.25, 0.1, "increase", "warning")
 _MOMENT: Final = Tolerance(0.25, 0.1, "both", "note")
 _RATE: Final = Tolerance(0.25, 0, "decrease", "warning")
 _GOOD_SHARE: Final = Tolerance(0.0, 0.05, "decrease", "warning")
 _BAD_SHARE: Final = Tolerance(0.0, 0.05, "increase", "warning")
 _SHARE: Final = Tolerance(0.0, 0.05, "both", "warning")
-_SIZE: Final = Tolerance(0.1, 0, "decrease", "warning")
-_REPEATED: Final = Tolerance(0.0, 1, "both", "warning")
 
-TABLE: Final[tuple[tuple[str, Tolerance], ...]] = (
-    ("workflow.processes", _SAME),
-    ("*.access_pattern.random", _BAD_SHARE),
-    ("*.access_pattern.consecutive", _GOOD_SHARE),
-    ("*collective_share", _GOOD_SHARE),
-    ("*_share.metadata", _BAD_SHARE),
-    ("*_share.sync", _BAD_SHARE),
-    ("*io_time_share", _BAD_SHARE),
-    ("*io_time_share_slowest", _BAD_SHARE),
-    ("*_share.*", _SHARE),
-    ("*.access_pattern.*", _SHARE),
-    ("*.bandwidth.*", _RATE),
-    ("*.transfer_size.*", _SIZE),
-    ("*.granularity.*", _SIZE),
-    ("*.ops.*", _EXACT),
-    ("*.bytes.*", _EXACT),
-    ("*.bytes_*", _EXACT),
-    ("*.footprint.*", _EXACT),
-    ("*.past_end.*", _EXACT),
-    ("*.opens", _EXACT),
-    ("*.calls", _EXACT),
-    ("*.metadata_kinds.*.count", _EXACT),
-    ("*.files.*", _EXACT),
-    ("dataset.files", _EXACT),
-    ("dataset.size", _EXACT),
-    ("folders.files", _EXACT),
-    ("folders.creates", _EXACT),
-    ("folders.entries", _EXACT),
-    ("patterns.files", _EXACT),
-    ("patterns.reads", _EXACT),
-    ("patterns.writes", _EXACT),
-    ("*.start_s", _MOMENT),
-    ("*.end_s", _MOMENT),
-    ("*.first_s", _MOMENT),
-    ("*.last_s", _MOMENT),
-    ("*phase_gap_s", _MOMENT),
-    ("*.period_s", _MOMENT),
-    ("*.repeats.count", _REPEATED),
-    ("*.dominant.share", _SHARE),
-    ("*_s", _TIME),
-    ("*_s.*", _TIME),
+TABLE: Final[tuple[tuple[str, Tolerance], ...]] = tuple(
+    (pattern, tolerance)
+    for tolerance, *patterns in (
+        (_SAME, "workflow.processes"),
+        (_BAD_SHARE, "*.access_pattern.random"),
+        (_GOOD_SHARE, "*.access_pattern.consecutive", "*collective_share"),
+        (_BAD_SHARE, "*_share.metadata", "*_share.sync", "*io_time_share", "*io_time_share_slowest"),
+        (_SHARE, "*_share.*", "*.access_pattern.*"),
+        (_RATE, "*.bandwidth.*"),
+        (Tolerance(0.1, 0, "decrease", "warning"), "*.transfer_size.*", "*.granularity.*"),
+        (_EXACT, "*.ops.*", "*.bytes.*", "*.bytes_*", "*.footprint.*", "*.past_end.*", "*.opens", "*.calls"),
+        (_EXACT, "*.metadata_kinds.*.count", "*.files.*", "dataset.files"),
+        (_EXACT, "dataset.size"),
+        (_EXACT, "folders.files", "folders.creates", "folders.entries"),
+        (_EXACT, "patterns.files", "patterns.reads", "patterns.writes"),
+        (_MOMENT, "*.start_s", "*.end_s", "*.first_s", "*.last_s", "*phase_gap_s", "*.period_s"),
+        (Tolerance(0.0, 1, "both", "warning"), "*.repeats.count"),
+        (_SHARE, "*.dominant.share"),
+        (Tolerance(0.25, 0.1, "increase", "warning"), "*_s", "*_s.*"),
+    )
+    for pattern in patterns
 )
 """Tolerances by pattern of dotted keys; the first match applies. Anything else must stay the same, or is a warning."""
 
@@ -238,49 +218,127 @@ def tolerance_of(dotted: str) -> Tolerance:
     return next((tolerance for pattern, tolerance in TABLE if fnmatchcase(dotted, pattern)), _SAME)
 
 
-class Allowed(NamedTuple):
-    """The range that baselines and a tolerance allow."""
+def is_measured(dotted: str, dimension: Dimension) -> bool:
+    """Whether an attribute is a time, or follows from times, so that runs of one program differ in it."""
+    return dimension in ("seconds", "rate") or "time_share" in dotted
+
+
+class Limits(NamedTuple):
+    """The range that exact values of a baseline and a tolerance allow, around the median."""
 
     center: int | float
-    by_tolerance: float
-    by_noise: float
-
-    @property
-    def most(self) -> float:
-        """Largest allowed distance from the center."""
-        return max(self.by_tolerance, self.by_noise)
+    low: float
+    high: float
 
     def accepts(self, value: float, direction: Direction) -> bool:
         """True if `value` is no worse than allowed."""
-        difference = value - self.center
-        if isinstance(difference, float):
-            rounding = _ROUNDING * max(abs(value), abs(self.center))
-            difference = (
-                0.0 if abs(difference) <= rounding else difference - math.copysign(rounding, difference)
-            )
-        if direction == "increase":
-            return difference <= self.most
-        if direction == "decrease":
-            return -difference <= self.most
-        return abs(difference) <= self.most
+        room = _ROUNDING * max(abs(value), abs(self.center)) if isinstance(value - self.center, float) else 0
+        is_low, is_high = value < self.low - room, value > self.high + room
+        return not ((is_low and direction != "increase") or (is_high and direction != "decrease"))
 
 
-def allowed(
-    baselines: Sequence[int | float], *, relative: float, absolute: float, noise: float = NOISE
-) -> Allowed:
-    """The formula in the module docstring, for at least one value."""
-    if len(baselines) == 1:
-        return Allowed(baselines[0], max(relative * abs(baselines[0]), absolute), 0.0)
-    center = _median(baselines)
-    away = [abs(baseline - center) for baseline in baselines]
-    by_noise = max(*away, noise * _CONSISTENT * median(away))
-    return Allowed(center, max(relative * abs(center), absolute), by_noise)
+def limits_of(baselines: Sequence[int | float], *, relative: float, absolute: float) -> Limits:
+    """See the module docstring; for at least one value."""
+    center: int | float = median(baselines)
+    if isinstance(center, float) and center.is_integer() and all(isinstance(value, int) for value in baselines):
+        center = int(center)
+    most = max(relative * abs(center), absolute)
+    return Limits(center, min(center - most, *baselines), max(center + most, *baselines))
 
 
-def _median(values: Sequence[int | float]) -> int | float:
-    middle = median(values)
-    return int(middle) if isinstance(middle, float) and middle.is_integer() and _are_whole(values) else middle
+class Times(NamedTuple):
+    """How a time changed: the logarithm of the ratio with its standard error, and the deviations of all runs."""
+
+    log_ratio: float
+    error: float
+    degrees: int
+    deviations: tuple[float, ...]
+    """Differences from the mean of the run's group, with squares that add up to 1; empty for a time without noise."""
+
+    @classmethod
+    def of(cls, before: Sequence[float], after: Sequence[float]) -> Times | None:
+        """Compare two groups; None if a value is not positive, or no group has two runs, which show how times vary."""
+        degrees = len(before) + len(after) - 2
+        if degrees < 1 or min(*before, *after) <= 0:
+            return None
+        groups = [[math.log(value) for value in group] for group in (before, after)]
+        deviations = [value - fmean(group) for group in groups for value in group]
+        length = math.hypot(*deviations)
+        spread = max(length / math.sqrt(degrees), _LEAST_SPREAD)
+        error = spread * math.sqrt(1 / len(before) + 1 / len(after))
+        unit = tuple(deviation / length for deviation in deviations) if length > _STEADY else ()
+        return cls(fmean(groups[1]) - fmean(groups[0]), error, degrees, unit)
+
+    def effect(self, direction: Direction, level: float, count: float, least: float) -> Effect:
+        """The ratio, its interval, its probability, and what stays unseen at this level of each of `count` tests.
+
+        `least` is the smallest ratio that exceeds the tolerance.
+        """
+        sides = 2 if direction == "both" else 1
+        worse = abs(self.log_ratio) if direction == "both" else self.log_ratio * (-1 if direction == "decrease" else 1)
+        beyond = min(1.0, sides * _beyond(worse / self.error, self.degrees))
+        half = _quantile(0.025, self.degrees) * self.error
+        return Effect(
+            ratio=math.exp(self.log_ratio),
+            low=math.exp(max(self.log_ratio - half, -_MAX_LOG)),
+            high=math.exp(min(self.log_ratio + half, _MAX_LOG)),
+            p=1 - math.pow(1 - beyond, count),
+            is_significant=beyond <= level,
+            unseen=max(least, math.exp(min(_quantile(level / sides, self.degrees) * self.error, _MAX_LOG))),
+        )
 
 
-def _are_whole(values: Sequence[int | float]) -> bool:
-    return all(isinstance(value, int) for value in values)
+_MAX_LOG: Final = 500.0
+
+
+def level_of_each(times: Sequence[Times], least: Sequence[float], false_alarms: float) -> tuple[float, float]:
+    """The level at which to test each of several times, and of how many independent tests it is the level.
+
+    A time counts less the more seldom its noise exceeds the tolerance, the ratio `least`: small files hardly count.
+    """
+    by_noise = [
+        _beyond(math.log(ratio) / time.error, time.degrees) if time.deviations else 0.0
+        for time, ratio in zip(times, least, strict=True)
+    ]
+    correlation = _correlation([time for time in times if time.deviations])
+    count, level = 1.0, _CAUTION * false_alarms
+    for _ in range(_ROUNDS):
+        worth = math.fsum(min(1.0, chance / level) for chance in by_noise)
+        count = max(1.0, 1 + (worth - 1) * math.sqrt(1 - correlation))
+        level = 1 - math.pow(1 - _CAUTION * false_alarms, 1 / count)
+    return level, count
+
+
+def _correlation(times: Sequence[Times]) -> float:
+    """The mean squared correlation of the deviations of times, without what chance gives; 0 where that is unknown."""
+    count, degrees = len(times), min((time.degrees for time in times), default=0)
+    if count < 2 or degrees < 3 or len({len(time.deviations) for time in times}) > 1:
+        return 0.0
+    columns = list(zip(*(time.deviations for time in times), strict=True))
+    squares = math.fsum(sum(map(mul, a, b)) ** 2 for a in columns for b in columns)
+    found = (squares - count) / (count * (count - 1))
+    return min(1.0, max(0.0, 1 - (1 - found) * degrees / (degrees - 2)))
+
+
+def _beyond(t: float, degrees: int) -> float:
+    """Probability that Student's t exceeds a value; degrees of freedom are whole, so that the series is finite."""
+    angle, odd = math.atan(t / math.sqrt(degrees)), degrees % 2
+    terms = [1.0]
+    for place in range(1, degrees // 2):
+        terms.append(terms[-1] * (2 * place - 1 + odd) / (2 * place + odd) * math.cos(angle) ** 2)
+    series: float = math.sin(angle) * math.fsum(terms)
+    if odd:
+        series = (angle + (series * math.cos(angle) if degrees > 1 else 0.0)) * 2 / math.pi
+    return (1 - series) / 2
+
+
+@functools.cache
+def _quantile(beyond: float, degrees: int) -> float:
+    """The value that Student's t exceeds with this probability, which is below a half."""
+    low, high = 0.0, 1.0
+    while _beyond(high, degrees) > beyond and high < 1e12:
+        low, high = high, 2 * high
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (middle, high) if _beyond(middle, degrees) > beyond else (low, middle)
+    return high

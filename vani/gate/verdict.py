@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import date
 from typing import Final, Literal
 
 from vani.errors import InputError
 from vani.gate.causes import causes_of, io_share
-from vani.gate.changes import judge_change
+from vani.gate.changes import judge_changes
 from vani.gate.checks import (
     Outcome,
     RulesAdvice,
@@ -41,10 +41,10 @@ def columns_compared(policy: PolicyChecks) -> set[Column]:
 
 def verdict_on(
     policy: PolicyChecks,
-    figures: Figures,
+    checked: Sequence[Figures],
     runs: Sequence[Tree],
     baselines: Sequence[Source],
-    rules: RulesAdvice | None,
+    rules: Sequence[RulesAdvice],
     *,
     today: date,
     fail_on: Level | None,
@@ -52,14 +52,16 @@ def verdict_on(
     version: str,
     tuned: TunedCheck | None = None,
 ) -> Check:
-    """Apply all checks to a profile.
+    """Apply all checks to the profiles of one or several runs of a program.
+
+    Times are compared together; in everything else, the worst run counts.
 
     Parameters
     ----------
     runs
         Trees of the baselines' runs.
     rules
-        The advice on the profile, if the policy has `[check.rules]`.
+        The advice on each profile, if the policy has `[check.rules]`.
     tuned
         A proven setting that the run should use.
 
@@ -68,44 +70,72 @@ def verdict_on(
     InputError
         Nothing could be judged, and `allow_empty` is false.
     """
-    names = Names(policy.strip, aliases_of(figures.tree, runs))
-    outcomes: list[Outcome] = []
-    for budget in policy.budgets:
-        outcomes += judge_budget(budget, figures, names)
-    for change in policy.changes:
-        # The built-in list needs a baseline. For a single app it does not repeat the workflow's figures.
-        repeats = change.leaves[0].dotted.startswith("apps.") and len(figures.model.apps) == 1
-        if change.place is not None or (runs and not repeats):
-            outcomes += judge_change(change, figures, runs, names)
-    if policy.rules is not None and rules is not None:
-        outcomes += judge_advice(policy.rules, rules, policy.strip, figures.model)
+    figures = checked[0]
+    names = Names(policy.strip, aliases_of(figures.tree, [*runs, *(one.tree for one in checked[1:])]))
+    # The built-in list needs a baseline. For a single app it does not repeat the workflow's figures.
+    lone = all(len(one.model.apps) == 1 for one in checked)
+    changes = [
+        change
+        for change in policy.changes
+        if change.place is not None or (runs and not (lone and change.leaves[0].dotted.startswith("apps.")))
+    ]
+    compared, times = judge_changes(changes, checked, runs, names, policy.table.false_alarms)
+    outcomes = compared + _worst(
+        [outcome for budget in policy.budgets for outcome in judge_budget(budget, one, names)] for one in checked
+    )
+    if policy.rules is not None:
+        table = policy.rules
+        each = zip(rules, checked, strict=False)
+        outcomes += _worst(judge_advice(table, advice, policy.strip, one.model) for advice, one in each)
     if tuned is not None:
-        outcomes += judge_tuned(tuned, figures.model)
+        outcomes += _worst(judge_tuned(tuned, one.model) for one in checked)
     if not allow_empty and not any(outcome.judgement.status != "unknown" for outcome in outcomes):
         raise _empty(policy, outcomes)
-    outcomes += judge_completeness(figures.model, policy.strip)
+    outcomes += _worst(judge_completeness(one.model, policy.strip) for one in checked)
     outcomes += judge_run_sizes(runs) if policy.changes else []
     outcomes = apply_exceptions(outcomes, policy.exceptions, today, figures, names)
     judgements = sorted(_distinct([outcome.judgement for outcome in outcomes]), key=_order)
     least = fail_on or policy.table.fail_on
     failed = [judgement for judgement in judgements if judgement.status == "fail"]
+    causes = causes_of(failed, figures, runs, names)
+    # What follows from a cause has its remedy, whichever way it is shown.
+    remedies = {name: cause.todo for cause in causes for name in cause.judgements}
+    judgements = [
+        judgement.model_copy(update={"todo": remedies.get(judgement.id, judgement.todo)}) for judgement in judgements
+    ]
+    sources = [Source(path=one.path, sha256=one.sha256) for one in checked]
     bad = any(_LEVELS[judgement.level] <= _LEVELS[least] for judgement in failed)
     return Check(
         schema="vani.check/1",
         version=version,
-        profile=Source(path=figures.path, sha256=figures.sha256),
-        damage=damage(figures.model),
+        profile=sources[0],
+        runs=sources if len(sources) > 1 else [],
+        damage=next(filter(None, (damage(one.model) for one in checked)), None),
         policy=policy.source,
         baselines=list(baselines),
         tuned=None if tuned is None else tuned.source,
         fail_on=least,
         verdict=_word(failed, bad=bad),
         counts=_counts(judgements),
+        times=times,
         judgements=judgements,
-        causes=causes_of(failed, figures, runs, names),
+        causes=causes,
         storage=verdict_of(figures.model),
         io_share=io_share(figures.model) if failed else None,
     )
+
+
+def _worst(of_runs: Iterable[Sequence[Outcome]]) -> list[Outcome]:
+    """The worst outcome of several runs with each id; those of one run are unchanged."""
+    listed = list(of_runs)
+    if len(listed) == 1:
+        return list(listed[0])
+    worst: dict[str, Outcome] = {}
+    for outcome in (outcome for outcomes in listed for outcome in outcomes):
+        known = worst.setdefault(outcome.judgement.id, outcome)
+        if _STATUSES[outcome.judgement.status] < _STATUSES[known.judgement.status]:
+            worst[outcome.judgement.id] = outcome
+    return list(worst.values())
 
 
 def _word(failed: Sequence[Judgement], *, bad: bool) -> Literal["pass", "pass with warnings", "fail"]:
@@ -149,23 +179,15 @@ def _counts(judgements: Sequence[Judgement]) -> CheckCounts:
 
 
 def _empty(policy: PolicyChecks, outcomes: Sequence[Outcome]) -> InputError:
-    todo = "--allow-empty accepts that"
+    todo, path = "--allow-empty accepts that", policy.path
     if outcomes:
-        which = (
-            "the result of the only check is unknown"
-            if len(outcomes) == 1
-            else f"the results of all {len(outcomes)} checks are unknown"
-        )
+        many = f"the results of all {len(outcomes)} checks are unknown"
+        which = "the result of the only check is unknown" if len(outcomes) == 1 else many
         problem = f"nothing to check: {which} about this profile ({outcomes[0].judgement.message})"
-        return InputError(problem, where=policy.path or "", todo=todo)
-    if policy.path is None:
-        return InputError(
-            "nothing to check: no vani.toml or .vani.yaml was found here or in parent folders, and no baseline",
-            todo=f"write a policy, or save a baseline with `vani check PROFILE --save`; {todo}",
-        )
-    budget = "[[check.budget]]" if policy.path.suffix == ".toml" else "a `budget` below `check:`"
-    return InputError(
-        "nothing to check: it has no budgets, changes or rules, and there is no baseline",
-        where=policy.path,
-        todo=f"add {budget}, or save a baseline with `vani check PROFILE --save`; {todo}",
-    )
+        return InputError(problem, where=path or "", todo=todo)
+    what, first = "no vani.toml or .vani.yaml was found here or in parent folders, and no baseline", "write a policy"
+    if path is not None:
+        what = "it has no budgets, changes or rules, and there is no baseline"
+        first = f"add {'[[check.budget]]' if path.suffix == '.toml' else 'a `budget` below `check:`'}"
+    todo = f"{first}, or save a baseline with `vani check PROFILE --save`; {todo}"
+    return InputError(f"nothing to check: {what}", where=path or "", todo=todo)

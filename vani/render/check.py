@@ -62,10 +62,17 @@ def cause_line(check: Check, cause: Cause) -> str:
     return one_line(f"{cause.message}; {cause.todo}{explained}{share}")
 
 
+def text_of(judgement: Judgement) -> str:
+    """What was found and what to do about it, on one line: the text of a judgement or finding in every format."""
+    what = (judgement.message or judgement.id).rstrip(".")
+    return one_line(f"{what}; {judgement.todo}" if judgement.todo and judgement.status != "pass" else what)
+
+
 def findings(check: Check) -> list[Judgement]:
     """Failures, with one judgement for all that follow from the same cause; worst first, causes before the rest.
 
-    It is named after the cause, and is the same in every run, whichever of its judgements fail.
+    It is named after the cause, and is the same in every run, whichever of its judgements fail. Its message is its
+    whole text.
     """
     by_id = {judgement.id: judgement for judgement in check.judgements}
     joined = []
@@ -89,7 +96,8 @@ def findings(check: Check) -> list[Judgement]:
                 }
             )
         )
-    return sorted([*joined, *uncaused(check)], key=lambda judgement: RANKS[judgement.level])
+    lone = [judgement.model_copy(update={"message": text_of(judgement)}) for judgement in uncaused(check)]
+    return sorted([*joined, *lone], key=lambda judgement: RANKS[judgement.level])
 
 
 def details(judgement: Judgement) -> list[tuple[str, str]]:
@@ -195,7 +203,10 @@ def headline(check: Check) -> str:
 def _sources(check: Check) -> Iterator[str]:
     if check.storage is not None:
         yield _line(f"storage   {one_line(check.storage.sentence)}")
-    yield f"profile   {one_line(check.profile.path)}"
+    if check.times is not None:
+        yield _line(f"times     {one_line(check.times.sentence)}")
+    for run in check.runs or [check.profile]:
+        yield f"profile   {one_line(run.path)}"
     yield f"policy    {one_line(check.policy.path) if check.policy else 'none'}"
     for baseline in check.baselines:
         yield f"baseline  {one_line(baseline.path)}"
@@ -299,6 +310,7 @@ def in_repository(check: Check, *, folder: Path) -> Check:
     return check.model_copy(
         update={
             "profile": source(check.profile),
+            "runs": [source(run) for run in check.runs],
             "policy": None if check.policy is None else source(check.policy),
             "baselines": [source(baseline) for baseline in check.baselines],
             "tuned": None if check.tuned is None else source(check.tuned),

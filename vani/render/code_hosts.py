@@ -37,6 +37,7 @@ from vani.render.check import (
     fingerprint,
     number,
     place,
+    text_of,
     verdict_line,
 )
 from vani.render.table import escaped, markdown_table
@@ -114,10 +115,7 @@ def _annotation(judgement: Judgement) -> str:
     properties = position | {
         "title": cut(f"{judgement.check or 'vani check'} ({judgement.level})", _MAX_TITLE),
     }
-    lines = [judgement.message or judgement.id, judgement.todo or ""]
-    return _command(
-        _COMMANDS[judgement.level], properties, "\n".join(cut(text, _MAX_TEXT) for text in lines if text)
-    )
+    return _command(_COMMANDS[judgement.level], properties, cut(judgement.message, _MAX_TEXT))
 
 
 def _command(name: str, properties: dict[str, str], message: str) -> str:
@@ -143,14 +141,12 @@ def summary(check: Check) -> str:
         f"## {badge} vani check",
         "",
         *([] if check.damage is None else [_escaped(check.damage), ""]),
-        *(
-            f"- {_escaped(cut(cause_line(check, cause), _MAX_CELL))}"
-            for cause in check.causes[:MAX_ANNOTATIONS]
-        ),
-        *([""] if check.causes else []),
+        *(f"- {_escaped(cut(finding.message, _MAX_TEXT))}" for finding in findings(check)[:MAX_ANNOTATIONS]),
+        *([""] if check.counts.error + check.counts.warning + check.counts.note else []),
         f"{verdict_line(check)} (fails on: {check.fail_on})",
         "",
-        f"Profile {_code(check.profile.path)}"
+        *([] if check.times is None else [_escaped(check.times.sentence), ""]),
+        f"Profile {', '.join(_code(run.path) for run in check.runs or [check.profile])}"
         + ("" if check.policy is None else f", policy {_code(check.policy.path)}")
         + "".join(f", baseline {_code(baseline.path)}" for baseline in check.baselines[:10])
         + ("" if check.tuned is None else f", tuned {_code(check.tuned.path)}"),
@@ -178,9 +174,7 @@ def summary(check: Check) -> str:
 
 
 def _row(judgement: Judgement) -> str:
-    text = judgement.message
-    if judgement.status == "fail" and judgement.todo:
-        text += f" → {judgement.todo}"
+    text = text_of(judgement) if judgement.status == "fail" else judgement.message
     if judgement.excepted is not None:
         text += f" (until {judgement.excepted.until}: {judgement.excepted.reason})"
     cells = [
@@ -221,10 +215,9 @@ def to_gitlab(check: Check, **_: object) -> str:
     entries = []
     for finding in findings(check):
         path, line = place(check, finding)
-        text = (finding.message or finding.id).rstrip(".")
         entries.append(
             {
-                "description": cut(f"{text}; {finding.todo}" if finding.todo else text, _MAX_LINE) or "a check failed",
+                "description": cut(finding.message, _MAX_LINE) or "a check failed",
                 "check_name": cut(finding.check, 255) or "check",
                 "fingerprint": fingerprint(finding),
                 "severity": _GITLAB_SEVERITIES[finding.level],
@@ -303,10 +296,10 @@ def _case(suite: ET.Element, check: Check, judgement: Judgement) -> None:
         classname=f"vani.{one_line(judgement.check) or 'check'}",
         time="0",
     )
-    cause = next((cause.message for cause in check.causes if judgement.id in cause.judgements), None)
-    message = one_line(judgement.message if cause is None else f"{cause}: {judgement.message}") or _case_name(
-        judgement
-    )
+    cause = next((cause for cause in check.causes if judgement.id in cause.judgements), None)
+    text = text_of(judgement) if judgement.status == "fail" else one_line(judgement.message)
+    message = text if cause is None else f"{cause_line(check, cause)} ({one_line(judgement.message)})"
+    message = message or _case_name(judgement)
     reason = _skipped(check, judgement)
     if reason is not None:
         skipped = ET.SubElement(case, "skipped", type=judgement.status, message=f"{reason}: {message}")
@@ -543,9 +536,7 @@ def _unknown(check: Check, judgement: Judgement, rules: Rules) -> dict[str, Any]
 
 
 def _message(judgement: Judgement) -> str:
-    text = one_line(judgement.message) or one_line(judgement.id)
-    if judgement.todo:
-        text += "\n\n" + one_line(judgement.todo)
+    text = judgement.message if judgement.status == "fail" else text_of(judgement)
     # `[text](target)` is a link in SARIF messages; names from a trace must not become links.
     return text.replace("](", "] (")
 
