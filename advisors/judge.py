@@ -67,7 +67,7 @@ from vani.schema.profile import Verdict as ProfileVerdict
 from vani.schema.saved_profile import ProfilePart, SavedProfile, most_important
 from vani.schema.system import System
 from vani.schema.unknown import supply_of
-from vani.units import format_number, format_seconds, format_share
+from vani.units import format_seconds, format_share
 
 if TYPE_CHECKING:
     from vani.models.io_time import IOTime
@@ -377,8 +377,7 @@ def _expected(gain: Gain | str | Perhaps, profile: Profile, *, is_bound: bool) -
     if not is_bound and gain.worst_s > WIDEST**2 * gain.best_s * (1 + 1e-9):
         if gain.worst_s >= gain.before_s:
             return Direction(direction="perhaps faster", why_no_number="it may save nothing, or nearly all of it")
-        least = f"at least {format_number(gain.before_s / gain.worst_s, 2)} times as fast"
-        return Direction(why_no_number=f"{least}, and almost nothing may be left")
+        return Direction(why_no_number="what it saves is between some and nearly all of the time")
 
     def speedup(after: float) -> float | None:
         # With nothing left, the factor is infinite.

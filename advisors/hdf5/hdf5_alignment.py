@@ -8,7 +8,7 @@ from vani.advisors.data_files import Item
 from vani.advisors.hdf5 import HDF5Files, hdf5_files, hdf5_uses
 from vani.advisors.placement import pieces_of
 from vani.advisors.rule import NO_LAYOUTS, Answer, Finding, Layouts, MatchingRule, Verdict
-from vani.units import KiB, MiB, format_bytes, format_count
+from vani.units import KiB, MiB, format_bytes, format_count, format_share
 
 if TYPE_CHECKING:
     from vani.schema.profile import Profile
@@ -30,7 +30,8 @@ class HDF5Alignment(MatchingRule):
         waste no space.
     Stays silent when
         No app uses HDF5; no HDF5 file is large and written by several processes, or its requests are small; the file is
-        on one target in stripes of more than `max_single`; stripes or blocks are not known.
+        on one target in stripes of more than `max_single`; stripes or blocks are not known; less than `min_misaligned`
+        of the bytes begin elsewhere than on blocks, or `most` of them move in collective calls.
     Source
         HDF5 reference manual, H5Pset_alignment. Lustre manual, section 19.2 (one client per stripe).
     Example
@@ -50,6 +51,10 @@ class HDF5Alignment(MatchingRule):
     min_bytes = 8 * MiB
     # On a single target, only the request over the network counts, which is at most 4 MiB (Lustre's largest RPC).
     max_single = 4 * MiB
+    # Our choice: headers and the last piece are never aligned.
+    min_misaligned = 0.1
+    # Our choice: most of the bytes.
+    most = 0.5
     # The unit of Lustre's stripe sizes. Smaller requests are mostly inside a single stripe.
     min_request = 64 * KiB
 
@@ -63,6 +68,11 @@ class HDF5Alignment(MatchingRule):
                 f"no file of HDF5 has {format_bytes(self.min_bytes)} or more that several processes write in "
                 f"requests of {format_bytes(self.min_request)} or more"
             )
+        if (_share(group, profile, "mpiio", "bytes_collective") or 0.0) >= self.most:
+            return "collective calls write most of the bytes, and their aggregators choose the offsets"
+        misaligned = _share(group, profile, "posix", "bytes_misaligned")
+        if misaligned is not None and misaligned < self.min_misaligned:
+            return f"{format_share(1 - misaligned)} of the bytes begin on blocks of the file system"
         pieces = pieces_of(group.items, profile, system, layouts)
         if isinstance(pieces, str):
             return pieces
@@ -74,7 +84,9 @@ class HDF5Alignment(MatchingRule):
             target=group.target,
             reason=f"{format_count(writers)} processes write {group.words} through HDF5, whose objects "
             f"begin anywhere by default. They should begin on multiples of {format_bytes(pieces.size)} "
-            f"({pieces.because}). Offsets are not in a profile: for a gain, supply the time of a run with it.",
+            f"({pieces.because})"
+            + (". " if misaligned is None else f"; {format_share(misaligned)} of the bytes begin elsewhere. ")
+            + "For a gain, supply the time of a run with it.",
             confidence=0.5 * pieces.certainty,
             touched_s=group.wall_s("write_synced"),
             recommended={"alignment": pieces.size, "threshold": threshold},
@@ -95,3 +107,15 @@ class HDF5Alignment(MatchingRule):
         file, sizes = item.file, item.file.io.transfer_size.write
         large = max(file.size or 0, file.io.footprint.written or 0) >= self.min_bytes
         return large and file.writers > 1 and sizes is not None and (sizes.max or 0) >= self.min_request
+
+
+def _share(group: HDF5Files, profile: Profile, layer: str, part: str) -> float | None:
+    """Share of a part in the bytes that a layer writes to the files, 0..1; None if that is unknown."""
+    rows = [
+        row
+        for row in profile.accesses or ()
+        if row.file in group.paths and (row.direction, row.layer) == ("write", layer)
+    ]
+    parts = [value for row in rows if (value := getattr(row, part)) is not None]
+    whole = sum(row.bytes or 0 for row in rows)
+    return sum(parts) / whole if parts and whole else None

@@ -153,20 +153,11 @@ _LIBRARIES = (
 _CODE: dict[Language, str] = {
     "Python": (
         "PyTorch:  DataLoader(..., num_workers=4, prefetch_factor=2, persistent_workers=True)\n"
-        "tf.data:  dataset.map(read, num_parallel_calls=tf.data.AUTOTUNE).prefetch(tf.data.AUTOTUNE)\n"
         "others:   pool = concurrent.futures.ThreadPoolExecutor(1);  ahead = pool.submit(read, first)\n"
         "          for step in steps: data = ahead.result();  ahead = pool.submit(read, step + 1);  compute(data)"
     ),
     "C": (
         "posix_fadvise(fd, offset of the next step, bytes, POSIX_FADV_WILLNEED);  compute();\n"
         "or a thread that reads the next step into a second buffer"
-    ),
-    "C++": (
-        "auto ahead = std::async(std::launch::async, read, first);\n"
-        "for (...) { auto data = ahead.get();  ahead = std::async(std::launch::async, read, next);  compute(data); }"
-    ),
-    "Fortran": (
-        "open(unit, file=name, asynchronous='yes', ...)\n"
-        "read(unit, asynchronous='yes', id=request) next;  call compute(current);  wait(unit, id=request)"
     ),
 }
