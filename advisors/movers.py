@@ -7,6 +7,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from vani.advisors.data_files import is_data, is_software
 from vani.models.contention import CLIENT_RATE
 from vani.models.run_time import seconds_of
 from vani.models.savings import LARGE
@@ -195,29 +196,41 @@ def may_write_unseen(app: App, profile: Profile) -> bool:
 def is_funnel(
     app: App, profile: Profile, *, processes: float = FUNNEL_PROCESSES, least: float = FUNNEL_BYTES
 ) -> bool:
-    """True if one of an app's processes writes the data of all, while the others wait."""
+    """True if one of an app's processes, or a few of them, write the data of all, while the others wait."""
     balance = app.balance
-    if balance is None or app.processes < processes * app.instances or balance.writing_processes != 1:
+    if balance is None or app.processes < processes * app.instances or not is_few(balance, app):
         return False
     if (app.io.bytes.written or 0) < least or gathers(app, profile) or may_gather(app, profile):
         return False
     if may_write_unseen(app, profile):
         return False
-    return not are_plain(app, profile) or _waits(app, balance)
+    if balance.writing_processes == 1 and not are_plain(app, profile):
+        return True
+    return _waits(app, balance, profile)
 
 
-def _waits(app: App, balance: RankBalance) -> bool:
-    """True if processes that are not MPI ranks wait for the busiest one, because they do next to no I/O.
+def is_few(balance: RankBalance, app: App) -> bool:
+    """True if one process writes, or at most one in four of a single run."""
+    most = app.processes // FUNNEL_PROCESSES if app.instances == 1 else 1
+    return 1 <= balance.writing_processes <= max(1, most)
 
-    Processes that read have work of their own.
+
+def _waits(app: App, balance: RankBalance, profile: Profile) -> bool:
+    """True if processes wait for the busiest one, because they do next to no I/O.
+
+    Processes that read data have work of their own; modules of Python are no data.
     """
     if app.name.endswith(".sh") or app.name in _SHELLS:
         return False
     others, slowest = balance.median_io_time_s or 0.0, balance.slowest_io_time_s or 0.0
+    files = [file for file in profile.files if app.name in file.apps]
+    reading = balance.reading_processes
+    if any(is_software(file.path) for file in files):
+        reading = max((file.readers for file in files if is_data(file.path)), default=0)
     # The first process may read: it loads the program's files.
     return (
-        balance.reading_processes <= 1
-        and balance.slowest_rank == balance.busiest_rank
+        reading <= 1
+        and (balance.writing_processes > 1 or balance.slowest_rank == balance.busiest_rank)
         and others <= _WAITING * slowest
         and (app.io.busy_s.write or 0.0) >= _WAITING * (app.runtime_s or 0.0)
     )

@@ -171,9 +171,3 @@ def test_shared_modules_of_rules_import_no_rule():
     for path in shared:
         froms = [n for n in ast.walk(ast.parse(path.read_text())) if isinstance(n, ast.ImportFrom)]
         assert {n.module for n in froms} & ours == set(), path
-
-
-def test_imbalance_rule_leaves_exactly_the_runs_of_the_funnel_rule():
-    funnel, imbalance = find("POS004").thresholds(), find("POS006").thresholds()
-    assert imbalance["funnel_processes"] == funnel["min_processes"]
-    assert imbalance["funnel_bytes"] == funnel["min_bytes"]

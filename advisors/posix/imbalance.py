@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from vani.advisors.data_files import data_files
-from vani.advisors.movers import are_plain, gathers, moves_collectively
+from vani.advisors.movers import are_plain, gathers, is_funnel, moves_collectively
 from vani.advisors.placement import slow_targets
 from vani.advisors.rule import Answer, Evidence, Finding, Gain, Rule, Target, Verdict, figures
 from vani.models.run_time import seconds
@@ -53,9 +53,6 @@ class Imbalance(Rule):
     min_bytes = 16 * MiB
     # As for the severities in `vani.advisors.judge`: shorter waits are within the variation of runs.
     min_waiting_s = 1.0
-    # POS004's min_processes and min_bytes: above both, it covers a single process that writes alone.
-    funnel_processes = 4
-    funnel_bytes = 1 * MiB  # see funnel_processes
 
     def check(self, profile: Profile, system: System) -> Verdict:  # noqa: ARG002 - applies on every machine
         answers = (self._judge(number, app, profile) for number, app in enumerate(profile.apps))
@@ -78,8 +75,8 @@ class Imbalance(Rule):
             return f"I/O time and bytes are spread evenly over the processes of {app.name}"
         if (_more_s(balance) if times else seconds(balance.slowest_io_time_s)) < least:
             return f"the processes of {app.name} differ by less than {format_share(self.min_share)} of it"
-        if self._is_funnel(app, balance):
-            return f"one process of {app.name} does all the writing: see POS004"
+        if is_funnel(app, profile):
+            return f"few processes of {app.name} do all the writing: see POS004"
         if gathers(app, profile) and (balance.writing_processes < app.processes or _is_aggregator(app, balance)):
             return f"aggregators write for the others in collective calls of {app.name}: see MIO002"
         if moves_collectively(app, profile) and (self._is_uneven(balance) or _moves_more(balance)):
@@ -100,14 +97,6 @@ class Imbalance(Rule):
         many = balance.reading_processes > 1 or balance.writing_processes > 1
         more = balance.busiest_bytes - balance.mean_bytes
         return many and more >= self.min_bytes and balance.busiest_bytes >= self.min_ratio * balance.mean_bytes
-
-    def _is_funnel(self, app: App, balance: RankBalance) -> bool:
-        alone = balance.writing_processes == 1 and balance.slowest_rank == balance.busiest_rank
-        return (
-            alone
-            and app.processes >= self.funnel_processes
-            and (app.io.bytes.written or 0) >= self.funnel_bytes
-        )
 
     def _finding(self, number: int, app: App, balance: RankBalance, profile: Profile) -> Finding:
         slowest, mean = seconds(balance.slowest_io_time_s), seconds(balance.mean_io_time_s)

@@ -11,6 +11,7 @@ from vani.advisors.movers import (
     FUNNEL_PROCESSES,
     are_plain,
     gathers,
+    is_few,
     is_funnel,
     may_gather,
     may_write_unseen,
@@ -48,8 +49,8 @@ class RankZeroFunnel(Rule):
     """All output of an app goes through one of its processes, while the others wait.
 
     Looks at
-        Apps of at least `min_processes` processes where only one writes, at least `min_bytes`. For processes that are
-        not MPI ranks, also whether the others do next to no I/O and read nothing.
+        Apps of at least `min_processes` processes where only one writes, or at most one in four, at least `min_bytes`.
+        For several writers, and for processes that are not MPI ranks, also whether the others do next to no I/O.
     Why
         One process writes as fast as one process can, however many targets and nodes there are; before that, all
         data passes its network link and its memory.
@@ -96,7 +97,7 @@ class RankZeroFunnel(Rule):
             return f"{app.name} has fewer than {format_count(self.min_processes)} processes"
         if not balance.writing_processes:
             return f"{app.name} writes nothing"
-        if balance.writing_processes != 1:
+        if not is_few(balance, app):
             return f"{format_count(balance.writing_processes)} processes of {app.name} write"
         if gathers(app, profile):
             return f"{app.name} writes by collective calls, whose aggregator is one process: see MIO002"
@@ -116,16 +117,19 @@ class RankZeroFunnel(Rule):
         ranks = not are_plain(app, profile)
         kind = "rank" if ranks else "process"
         who = f"{kind} {balance.busiest_rank}" if balance.busiest_bytes >= written else "one process"
+        if balance.writing_processes > 1:
+            who = format_count(balance.writing_processes)
+        verb = "write everything" if balance.writing_processes > 1 else "writes"
         nodes: Value = profile.job.nodes or "one or more per node"
         return Finding(
             target=Target("app", None, app.name),
-            reason=f"Only {who} of the {format_count(app.processes)} processes of {app.name} writes: "
+            reason=f"Only {who} of the {format_count(app.processes)} processes of {app.name} {verb}: "
             f"{format_bytes(written)} in {format_count(app.io.ops.write)} writes, {format_seconds(busy)}, while the "
             "others wait. Several can write at once.",
             confidence=0.6,
             touched_s=busy,
             recommended={"writing_processes": nodes if ranks else app.processes},
-            current={"writing_processes": 1},
+            current={"writing_processes": balance.writing_processes},
             evidence=figures(
                 app, f"apps[{number}]", "processes", "balance.writing_processes", "balance.busiest_rank",
                 "io.bytes.written", "io.ops.write", "io.busy_s.write",
