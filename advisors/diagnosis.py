@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from vani.advisors import data_files
+from vani.advisors import access_table, data_files
 from vani.advisors.folder_table import LOOKS, Search, searches
 from vani.advisors.movers import FUNNEL_BYTES, are_plain, gathers, is_funnel, movers_of, moves_collectively
 from vani.advisors.rule import value_at
@@ -24,6 +24,9 @@ from vani.units import KiB, MiB
 if TYPE_CHECKING:
     from vani.schema.profile import App, IOStats, NamePattern, Profile
 
+
+Seconds = Mapping[data_files.Item, float | None]
+"""Seconds of some calls on each file; None if not known."""
 
 NOTABLE: Final = 0.1
 """Least notable share of all requests or bytes (Drishti's `small_requests`, `interface_stdio`)."""
@@ -107,20 +110,31 @@ class Workload:
         """True if activity of one of these kinds is not recorded."""
         return any(entry.kind in kinds for entry in self.profile.unseen or ())
 
-    def in_files(self, items: Sequence[data_files.Item], *attributes: str) -> Seen:
-        """A pattern found in files; the costliest comes first."""
+    def in_files(self, items: Sequence[data_files.Item], *attributes: str, part: Seconds | None = None) -> Seen:
+        """A pattern found in files; the costliest comes first. `part`: seconds of the calls that it is about."""
         groups = sorted(data_files.alike(items), key=lambda group: max(map(_cost, group)), reverse=True)
         first = groups[0][0]
         row = None if first.part.pattern is None else (self.profile.patterns or ())[first.part.pattern]
         target = Target(kind="file", path=first.path)
         if row is not None and row.files > 1:
             target = Target(kind="dataset", path=row.pattern)
-        times = [None if (time := item.io.time_s.total) is None else time * item.part.time for item in items]
+        times = [self.time_s(item, None if part is None else part[item]) for item in items]
         return Seen(
             target,
             [f"{group[0].where}.{name}" for group in groups[:_SHOWN] for name in ("path", *attributes)],
             None if None in times else self.share(sum(time or 0.0 for time in times)),
         )
+
+    @staticmethod
+    def time_s(item: data_files.Item, part_s: float | None = None) -> float | None:
+        """Seconds in calls on a file and those that it represents; of a part of the calls if given."""
+        time_s = item.io.time_s.total
+        return None if time_s is None else item.part.time * (time_s if part_s is None else min(part_s, time_s))
+
+    @cached_property
+    def rows(self) -> access_table.Rows:
+        """The table of accesses."""
+        return access_table.rows_of(self.profile)
 
     def in_names(self, rows: Sequence[tuple[int, NamePattern]], *attributes: str) -> Seen:
         """A pattern found in the files of name patterns; the one with most files comes first."""
@@ -162,9 +176,13 @@ def flushes_of(item: data_files.Item) -> float:
     return item.io.ops.sync * item.part.flushes
 
 
+def moved_by(item: data_files.Item, *, reads: bool) -> float:
+    moved, part = item.io.bytes, item.part
+    return (moved.read or 0) * part.read if reads else (moved.written or 0) * part.written
+
+
 def moved_in(item: data_files.Item) -> float:
-    moved = item.io.bytes
-    return (moved.read or 0) * item.part.read + (moved.written or 0) * item.part.written
+    return moved_by(item, reads=True) + moved_by(item, reads=False)
 
 
 def bytes_of(row: NamePattern) -> int:
@@ -198,6 +216,7 @@ TIMES_OF_HDF5: Final = 1.5
 TIMES: Final = 2.0
 PAGE: Final = 4 * KiB
 RPC: Final = MiB
+LARGE_REQUEST: Final = 64 * KiB
 COLLECTIVE_BUFFER: Final = 16 * MiB
 LARGE_FILE: Final = 64 * MiB
 
@@ -207,18 +226,29 @@ _READS: Final = frozenset({"read", "pread", "pread64", "readv", "fread"})
 
 
 def _small_requests(run: Workload) -> Seen | None:
-    small, count = [], 0.0
+    small: dict[data_files.Item, float | None] = {}
+    count = 0.0
     for item in run.items:
         if is_tiny(item):
             continue
-        reads, writes = (small_share_of(item, reads=reads) for reads in (True, False))
-        shares = ((reads, reads_of(item)), (writes, writes_of(item)))
-        if max(share for share, _ in shares) >= MOST:
-            small.append(item)
-            count += sum(share * number for share, number in shares if share >= MOST)
+        for reads, number in ((True, reads_of(item)), (False, writes_of(item))):
+            share = small_share_of(item, reads=reads)
+            part = access_table.small_part(run.rows.get((item.path, reads), ()), SMALL)
+            if not number or share < MOST:
+                continue
+            # Headers are many requests and few bytes.
+            moved = moved_by(item, reads=reads)
+            if part is not None and moved and not part.is_notable(NOTABLE, share * number / moved):
+                continue
+            time_s = part.time_s if part is not None else None
+            if time_s is None:
+                time_s = item.io.time_s.read if reads else item.io.time_s.write
+            small[item] = (small.get(item) or 0.0) + (time_s or 0.0)
+            count += share * number
     if not small or not run.are_many(count):
         return None
-    return run.in_files(small, "io.ops.read", "io.ops.write", "io.transfer_size.read.p50", "io.transfer_size.write.p50")
+    attributes = ("io.ops.read", "io.ops.write", "io.transfer_size.read.p50", "io.transfer_size.write.p50")
+    return run.in_files([*small], *attributes, part=small)
 
 
 def _random_access(run: Workload) -> Seen | None:
@@ -235,15 +265,24 @@ def _interleaved_access(run: Workload) -> Seen | None:
 
 def _by_place(run: Workload, kind: str, least: float, among: Sequence[data_files.Item]) -> Seen | None:
     """The files in which at least a share `least` of the requests has offsets of a kind."""
-    shares = {
-        item: getattr(item.io.access_pattern, kind)
-        for item in among
-        if item.io.access_pattern is not None and not is_tiny(item)
-    }
-    items = [item for item, share in shares.items() if share >= least]
-    if not items or not run.are_many(sum(requests_of(item) * shares[item] for item in items)):
+    shares: dict[data_files.Item, float] = {}
+    times: dict[data_files.Item, float | None] = {}
+    for item in among:
+        share = getattr(item.io.access_pattern, kind, None)
+        if share is None or share < least or is_tiny(item):
+            continue
+        time_s = share * ((item.io.time_s.read or 0.0) + (item.io.time_s.write or 0.0))
+        sides = [rows for reads in (True, False) if (rows := run.rows.get((item.path, reads)))]
+        parts = [access_table.random_part(rows, SMALL) for rows in sides]
+        if kind == "random" and parts and None not in parts:
+            if not any(part.is_notable(NOTABLE) for part in parts if part is not None):
+                continue
+            time_s = sum(part.time_s or 0.0 for part in parts if part is not None)
+        shares[item], times[item] = share, time_s
+    if not shares or not run.are_many(sum(requests_of(item) * share for item, share in shares.items())):
         return None
-    return run.in_files(items, f"io.access_pattern.{kind}", "io.ops.read", "io.ops.write", "stride", "processes")
+    attributes = (f"io.access_pattern.{kind}", "io.ops.read", "io.ops.write", "stride", "processes")
+    return run.in_files([*shares], *attributes, part=times)
 
 
 def _shared_file(run: Workload) -> Seen | None:
@@ -353,11 +392,20 @@ def _reads_past_end(run: Workload) -> Seen | None:
 
 def _misaligned(run: Workload) -> Seen | None:
     # A smaller file takes one request or a few.
-    odd = {item: _odd_requests(item) for item in run.items if (data_files.extent(item.file) or 0) >= MiB}
+    large = [item for item in run.items if (data_files.extent(item.file) or 0) >= MiB]
+    odd = {item: max(_odd_requests(item), _off_blocks(run, item)) for item in large}
     items = [item for item, count in odd.items() if count >= MOST * requests_of(item) > 0]
     if not items or not run.are_many(sum(odd[item] for item in items)):
         return None
     return run.in_files(items, "io.transfer_size.read.p50", "io.transfer_size.write.p50", "io.ops.read", "io.ops.write")
+
+
+def _off_blocks(run: Workload, item: data_files.Item) -> float:
+    """Requests to a shared file, if most bytes are in large ones that begin within a block that others write, too."""
+    if item not in run.shared or item.file.writers < 2:
+        return 0.0
+    share = access_table.misaligned_share(run.rows.get((item.path, False), ()), LARGE_REQUEST)
+    return writes_of(item) if share is not None and share >= MOST else 0.0
 
 
 def _independent_io(run: Workload) -> Seen | None:

@@ -1,0 +1,58 @@
+"""Patterns and their shares are of the bytes and seconds that they are about (`../shared/cases/README.md`)."""
+
+from __future__ import annotations
+
+import tarfile
+
+import pytest
+
+import vani
+from tests.analyzers.test_asked import case
+from vani.advisors.access_table import REQUEST, Part
+from vani.advisors.diagnosis import diagnosis
+
+
+def patterns_of(name, folder):
+    path = case(name)
+    if name.endswith(".tgz"):
+        with tarfile.open(path) as archive:
+            archive.extractall(folder, filter="data")
+        path = folder / name.removesuffix(".tgz")
+    return {seen.pattern: seen for seen in diagnosis(vani.profile(path, store=folder / "store"))}
+
+
+@pytest.mark.parametrize(
+    ("name", "there", "absent"),
+    [
+        ("pfw-headers.tgz", set(), {"small_requests", "random_access"}),
+        ("h5sub-recorder", set(), {"independent_io"}),
+        ("h5align-recorder", {"misaligned"}, set()),
+        ("h5align-after-recorder", set(), {"misaligned"}),
+        ("h5cache-recorder", {"small_requests"}, set()),
+    ],
+)
+def test_bytes_and_seconds_decide(name, there, absent, tmp_path):
+    found = patterns_of(name, tmp_path).keys()
+    assert there <= found
+    assert absent.isdisjoint(found)
+
+
+def test_a_share_is_that_of_the_small_requests_and_not_of_their_file(tmp_path):
+    # 4,096 reads of 8,192 B take 3.4 % of the I/O time, 19 writes of large chunks the rest.
+    assert patterns_of("h5cache-recorder", tmp_path)["small_requests"].share == pytest.approx(0.034, abs=0.005)
+
+
+@pytest.mark.parametrize(
+    ("part", "requests", "notable"),
+    [
+        (Part(0.001, 0.2, 1.0), 0.0, True),
+        (Part(0.2, 0.001, 1.0), 0.0, True),
+        (Part(0.001, 0.001, 1.0), 1.0, False),
+        # Without times, a request counts as much as a MiB: 8 headers for 60 MB, and 1,152 for 26 MB.
+        (Part(0.00005, None, None), 8 / 100e6, False),
+        (Part(0.037, None, None), 1152 / 26e6, True),
+    ],
+)
+def test_what_is_notable(part, requests, notable):
+    assert part.is_notable(0.1, requests) is notable
+    assert REQUEST == 1 << 20
