@@ -396,6 +396,12 @@ def functions_of(app: App | None, profile: Profile) -> set[str]:
     return {name for trace in profile.traces if app is not None and trace.app == app.name for name in trace.functions}
 
 
+def not_used(profile: Profile, library: str) -> str:
+    """Why a rule about a library has nothing to judge: no app uses it, or calls of it are in no record."""
+    why = profile.provenance.get("interfaces.layer", "")
+    return f"calls of {library} are not recorded: {why}" if library in why else f"no app uses {library}"
+
+
 def data_files(profile: Profile, keep: Callable[[FileEntity], bool] = lambda _: True) -> list[Item]:
     """The files that are data of the program and for which `keep` is true."""
     chosen = [i for i, file in enumerate(profile.files) if is_data(file.path) and keep(file)]

@@ -42,7 +42,7 @@ from vani.advisors.rule import (
 from vani.advisors.rule import TunableSetting as RuleSetting
 from vani.errors import InputError, VaniError
 from vani.models.io_time import LEAST, IOTime, io_time, library_part
-from vani.models.verdict import locking, verdict_of
+from vani.models.verdict import locking, unseen_bound, verdict_of
 from vani.plug_ins import described
 from vani.schema.advice import (
     Advice,
@@ -414,7 +414,8 @@ def remainder(profile: Profile, time: IOTime | None, acted_on_s: float, why_not:
         return Remainder(kind=part.kind, seconds=part.seconds, share=share, sentence=text)
     left = time.calls_s - acted_on_s
     whole = format_seconds(time.calls_s)
-    text = f"Recommendations act on at most {format_seconds(acted_on_s)} of the {whole} in I/O calls."
+    text = f"Recommendations act on at most {format_seconds(acted_on_s)} of the {whole} in I/O calls"
+    text += f"{unseen_bound(profile)}."
     if not acted_on_s:
         text = f"No rule has a setting for the {whole} in I/O calls."
     text = f"{text} {why_not}".rstrip()

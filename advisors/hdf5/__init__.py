@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from vani.advisors.data_files import Item, LayerGroup, by_folder, data_files
+from vani.advisors.data_files import Item, LayerGroup, by_folder, data_files, not_used
 
 if TYPE_CHECKING:
     from vani.schema.profile import Profile
@@ -33,7 +33,7 @@ class HDF5Files(LayerGroup):
 def hdf5_files(profile: Profile, system: System) -> str | None:  # noqa: ARG001 - a need of rules
     """Requirement: files of HDF5. Return why there are none, or None if there are some."""
     if not any(interface.layer == "hdf5" for interface in profile.interfaces or ()):
-        return "no app uses HDF5"
+        return not_used(profile, "HDF5")
     return None if hdf5_uses(profile) else "no data of a program is in a file of HDF5"
 
 

@@ -58,7 +58,7 @@ class IOShare(Rule):
 
     def check(self, profile: Profile, system: System) -> Verdict:  # noqa: ARG002 - time needs no machine
         # Listing rules loads no documents.
-        from vani.models.verdict import verdict_of  # noqa: PLC0415
+        from vani.models.verdict import unseen_bound, verdict_of  # noqa: PLC0415
 
         time, verdict = io_time(profile), verdict_of(profile)
         current: dict[str, Value] = {
@@ -72,7 +72,7 @@ class IOShare(Rule):
         return [
             Finding(
                 target=Target("job"),
-                reason=self._reason(verdict, time, profile),
+                reason=self._reason(verdict, time, profile, unseen_bound(profile)),
                 confidence=self._confidence(time) if is_bounded else 0.5,
                 touched_s=time.calls_s,
                 recommended={},
@@ -101,7 +101,7 @@ class IOShare(Rule):
             return 0.5
         return 0.9 if time.calls_s >= 0.9 * time.busy_s else 0.7
 
-    def _reason(self, verdict: schema.Verdict, time: IOTime, profile: Profile) -> str:
+    def _reason(self, verdict: schema.Verdict, time: IOTime, profile: Profile, unseen: str) -> str:
         """The verdict, as in every text, and the bound on all recommendations together."""
         if verdict.matters in ("open", "too_short") or verdict.is_lower_bound or not time.calls_s:
             todo = f" {_capital(verdict.remedy)}." if verdict.remedy and verdict.matters != "no" else ""
@@ -110,7 +110,7 @@ class IOShare(Rule):
         if overhead is not None and time.share >= self.hardly:
             tool, much = overhead
             return f"{verdict.sentence} {tool} adds {much} to each call, so no gain in seconds is given below."
-        return f"{verdict.sentence} At most {_most(time)}."
+        return f"{verdict.sentence} At most {_most(time)}{unseen}."
 
 
 def _most(time: IOTime) -> str:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from vani.advisors.commands import comment
-from vani.advisors.data_files import LayerGroup, by_folder, data_files, functions_of
+from vani.advisors.data_files import LayerGroup, by_folder, data_files, functions_of, not_used
 from vani.advisors.movers import collective_part
 from vani.models.contention import LUSTRE_MAX_STRIPES
 from vani.units import GiB, KiB, MiB
@@ -163,7 +163,7 @@ def direct_mpiio_files(profile: Profile, system: System) -> str | None:  # noqa:
 
 def _why_none(profile: Profile, layers: Collection[str]) -> str | None:
     if not any(interface.layer == "mpiio" for interface in profile.interfaces or ()):
-        return "no app uses MPI-IO"
+        return not_used(profile, "MPI-IO")
     return None if mpiio_uses(profile, layers) else "no file is shared by several processes through MPI-IO"
 
 

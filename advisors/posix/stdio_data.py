@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from vani.advisors.data_files import Access, Group, Item, data_files
+from vani.advisors.data_files import Access, Group, Item, data_files, not_used
 from vani.advisors.rule import Answer, Evidence, Finding, Rule, Target, Verdict, figures
 from vani.advisors.small_requests import SMALL, aggregated, moved_both_ways
 from vani.models.savings import LARGE
@@ -63,7 +63,8 @@ class StdioData(Rule):
             if layer.layer == "stdio" and layer.app in apps
         ]
         data = data_files(profile, lambda file: file.interface == "stdio")
-        return self.among((self._judge(*row, data, system) for row in layers), "no app uses stdio", most=3)
+        judged = (self._judge(*row, data, system) for row in layers)
+        return self.among(judged, not_used(profile, "stdio"), most=3)
 
     def _judge(
         self, number: int, app: App, index: int, layer: Interface, data: list[Item], system: System

@@ -92,6 +92,7 @@ class CoLocate(Rule):
             " The gain depends on the clients' caches and is not known; BB002 gives the further gain of storage of "
             "the node."
         )
+        launcher = launcher_name(profile, system)
         positions = [
             (number, edge)
             for number, edge in enumerate(profile.workflow.app_dependencies or ())
@@ -111,7 +112,9 @@ class CoLocate(Rule):
             recommended={"apps": list(apps), "placement": "same_node" if fits else "same_nodes"},
             current={"placement": None},
             evidence=evidence + known_figures(profile, "", "job.nodes"),
-            apply=_lines(apps, ranks, launcher_of(launcher_name(profile, system)), cores if not fits else None),
+            apply=_lines(apps, ranks, launcher_of(launcher), cores if not fits else None)
+            if launcher is not None or profile.job.nodes is not None
+            else comment("no scheduler is known: start these steps where the files of the step before are"),
         )
 
 

@@ -168,7 +168,7 @@ def _why_not_asked(view: View, entities: Sequence[Interface]) -> Notes:
     unknown = dict.fromkeys(row.layer for row in rows if row.asked is None or row.asked.total is None)
     notes: Notes = {}
     if not rows:
-        notes[_ASKED] = "no library above the file-system calls is in use"
+        notes[_ASKED] = view.limits.get("interfaces.layer") or "no library above the file-system calls is in use"
     elif unknown:
         notes[_ASKED] = "; ".join(f"{layer}: {_SIZE_UNKNOWN[layer]}" for layer in unknown)
     elif any(view.requests(app, of).from_below for of in LIBRARIES for app, _ in enumerate(view.workload.apps)):
@@ -310,15 +310,19 @@ def middleware_access(view: View) -> tuple[list[str] | None, Granularity | None,
     known = names + [name for name in loaded if name not in names]
     sizes = _granularity(use.sizes, ANY_LIBRARY)
     pattern = _most_frequent(view, lambda _, within: under_any_library(within))
-    of, notes = ", ".join(names), dict[str, str]()
+    of, notes, unrecorded = ", ".join(names), dict[str, str](), view.limits.get("interfaces.layer")
     for attribute, measured in (("granularity", sizes.data), ("access_pattern", pattern)):
-        if not names:
+        if unrecorded is not None and not names:
+            note = unrecorded
+        elif not names:
             note = "no library above the file-system calls is in use (table VII: granularity and pattern do not change)"
         elif measured is None:
             note = f"no traced file-system call moves data within calls of {of}"
         else:
             note = f"of the file-system calls made within calls of {of}"
         notes[f"middleware.{attribute}"] = note
+    if unrecorded is not None and not known:
+        notes["middleware.libraries"] = unrecorded
     if known != names:
         notes["middleware.libraries"] = "libraries whose calls are traced, and loaded ones that read and write data"
     if names:
@@ -326,7 +330,8 @@ def middleware_access(view: View) -> tuple[list[str] | None, Granularity | None,
     if names and not view.knows_callers:
         notes["middleware.granularity"] = view.measured.why(LibraryUse)
         return known, None, pattern, notes
-    return known, None if sizes.data is None else sizes, pattern, notes
+    libraries = known if unrecorded is None else known or None
+    return libraries, None if sizes.data is None else sizes, pattern, notes
 
 
 def _granularity(sizes: LayerSizes, layer: int, app: int | None = None) -> Granularity:

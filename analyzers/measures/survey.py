@@ -442,8 +442,8 @@ def ends_of(workload: Workload, survey: SurveyResult) -> Ends:
     has its size. That an open with O_CREAT created the file, instead of finding it, is an assumption that the readers'
     limits state. It is not made for a file that is never written, because programs open inputs like that, too. The end
     is unknown if a write's offset or size is; if the file was created and neither a write nor its length is seen, so
-    that whatever filled it left no record (fprintf, mmap, copy_file_range, sendfile); and if it may have been written
-    through a descriptor that the tracer does not follow.
+    that whatever filled it left no record (fprintf, mmap, copy_file_range, sendfile); if a seek goes beyond all writes;
+    and if it may have been written through a descriptor that the tracer does not follow.
     """
     files = workload.files
     since, first_read = np.full(files, _NEVER), np.full(files, _NEVER)
@@ -456,6 +456,11 @@ def ends_of(workload: Workload, survey: SurveyResult) -> Ends:
         known_from = np.minimum(surveyed["first_make"], surveyed["first_resize"])
         since[used] = np.minimum(since[used], known_from)
         unseen = (surveyed["blind"] > 0) | (surveyed["unfollowed"] > 0) | unfilled(surveyed, sized[used])
+        reached = np.full(files, -1)
+        if len(survey.reach):
+            np.maximum.at(reached, unpack(survey.reach.keys, MOMENTS)[0], survey.reach["reach"])
+        # The position behind an unrecorded write (`ftell` after an fwrite through a duplicated descriptor).
+        unseen |= (surveyed["writes"] > 0) & (surveyed["furthest_seek"] > reached[used])
         since[used[unseen]] = _NEVER
     known = since != _NEVER
     keys, reach = survey.reach.keys, survey.reach["reach"] if len(survey.reach) else np.empty(0, np.int64)

@@ -202,3 +202,10 @@ def test_file_that_did_not_grow_was_not_written(tmp_path):
     timed = calls(*opened("/s/f", NEW, 10, 30))
     assert [entry.kind for entry in profile_of(tmp_path / "1", timed).unseen] == ["written_without_writes"]
     assert profile_of(tmp_path / "2", timed, job=after(0)).unseen == []
+
+
+def test_upper_bounds_name_the_time_of_what_was_not_recorded(tmp_path):
+    profile = profile_of(tmp_path, calls(*opened("/s/new", NEW, 10, 11.001)))
+    assert (len(profile.unseen), profile.verdict.matters) == (1, "no")
+    (found,) = [one for one in vani.advise(profile).recommendations if one.rule == "MAT001"]
+    assert "could be saved; what was not recorded took at most 1 s." in found.reason

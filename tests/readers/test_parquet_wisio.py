@@ -185,7 +185,7 @@ def test_limits_of_the_format_are_stated(cm1):
     assert "float32" in limits["io.time_s"]
     assert "100 ns" in limits["io.time_s"]
     assert "SEEK_SET" in limits["io.footprint"]
-    assert "no layers but POSIX" in limits["interfaces"]
+    assert "MPI-IO and HDF5 are not in it" in limits["interfaces.layer"]
     assert "traces.start" in limits
 
 

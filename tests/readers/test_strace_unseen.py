@@ -180,3 +180,14 @@ def test_unwritten_file_is_empty_unless_data_came_unseen(tmp_path, between, kind
     log = written(tmp_path, f"7 {OPEN}", *between, "7 close(3</run/a.dat>) = 0 <0.5>", "7 +++ exited with 0 +++")
     profile = vani.profile(log, store=tmp_path / "store")
     assert [entry.kind for entry in profile.unseen] == kinds
+
+
+def test_layers_that_strace_cannot_record_are_not_said_to_be_unused(tmp_path):
+    lines = [f"7 {OPEN}", *['7 write(3</run/a.dat>, ""..., 100) = 100 <0.000010>'] * 50, "7 +++ exited with 0 +++"]
+    profile = vani.profile(written(tmp_path, *lines), store=tmp_path / "store")
+    assert profile.middleware.libraries is None
+    assert "strace sees system calls only" in profile.provenance["middleware.granularity"]
+    silent = {entry.rule: entry.why for entry in vani.advise(profile).no_recommendation}
+    assert not [why for why in silent.values() if "no app uses" in why]
+    for rule, library in (("MIO001", "MPI-IO"), ("HD5001", "HDF5"), ("POS012", "stdio")):
+        assert silent[rule].startswith(f"calls of {library} are not recorded: strace sees system calls only")

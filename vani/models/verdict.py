@@ -111,6 +111,16 @@ def could_matter(profile: Profile) -> list[Unseen]:
     return [entry for entry in unseen if entry.most_s is None or together]
 
 
+def unseen_bound(profile: Profile) -> str:
+    """What an upper bound on the time of recorded calls leaves out, as a clause; empty if nothing is unseen."""
+    bounds = [entry.most_s for entry in profile.unseen or ()]
+    if not bounds:
+        return ""
+    if None in bounds:
+        return "; nothing bounds what was not recorded"
+    return f"; what was not recorded took at most {format_seconds(sum(bound or 0.0 for bound in bounds))}"
+
+
 def _time(profile: Profile) -> IOTime | None:
     """The I/O time of the run; None if times are unknown."""
     workflow = profile.workflow

@@ -27,6 +27,7 @@ _LIMITS = (
     Limit("excluded", "lower bound: Darshan leaves out files below /etc, /dev, /usr, /bin, /boot, /lib, /opt, /sbin, "
           "/sys, /proc and /var, by default"),
 )  # fmt: skip
+_NO_HDF5 = Limit("interfaces.layer", "the log has no record of HDF5, whose module is often left out")
 
 
 class DarshanReader(Identified):
@@ -71,7 +72,8 @@ class DarshanReader(Identified):
 
     @property
     def limits(self) -> tuple[Limit, ...]:
-        return _LIMITS
+        has_hdf5 = {"H5F", "H5D"} & self._records.modules.keys()
+        return _LIMITS if has_hdf5 else (*_LIMITS, _NO_HDF5)
 
     @property
     def problems(self) -> Sequence[str]:

@@ -373,6 +373,10 @@ _LIMITS = (
         "output, io_uring and libaio leave no record",
     ),
     Limit(
+        "interfaces.layer",
+        "DFTracer records calls of the file system: MPI-IO, HDF5 and netCDF are seen as the calls they make",
+    ),
+    Limit(
         "io.access_pattern", "files are named, not descriptors: two descriptors of one path share a position"
     ),
     Limit(

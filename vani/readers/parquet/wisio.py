@@ -59,7 +59,7 @@ _LIMITS = (
     Limit("traces.start", "the start of the run is not stored"),
     Limit("workflow.processes", "a process without a call behind the last one that has some is not counted"),
 )
-_POSIX_ONLY = Limit("interfaces", "the trace contains no layers but POSIX and stdio")
+_POSIX_ONLY = Limit("interfaces.layer", "the trace has calls of POSIX alone: MPI-IO and HDF5 are not in it")
 _BARE_LIBRARIES = Limit("interfaces", "calls of libraries above POSIX have neither file nor bytes")
 
 

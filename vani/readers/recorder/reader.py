@@ -46,6 +46,8 @@ thousand, and longer on a parallel file system: 8 ms. Measured: a store and deco
 with 1,400 and 14,000 calls and for 2,000 ranks with 5,000; for 33,000 and 100,000 calls decoding takes down to half."""
 
 Ints = NDArray[np.int64]
+_LIBRARIES = {"mpiio": "MPI-IO", "hdf5": "HDF5", "pnetcdf": "PnetCDF", "netcdf": "netCDF"}
+"""Names of layers whose tracing may be off."""
 
 
 class RecorderReader(Identified):
@@ -162,6 +164,8 @@ class RecorderReader(Identified):
             limits.append(Limit("traces.app", self._app_name.doubt))
         if not self._meta.layers_traced.get("posix", True):
             limits.append(Limit("io", "POSIX tracing was off: file-system calls are not in the trace"))
+        if off := [name for key, name in _LIBRARIES.items() if not self._meta.layers_traced.get(key, True)]:
+            limits.append(Limit("interfaces.layer", f"tracing of {' and '.join(off)} was off"))
         if self._nested_by_time:
             exception = ", where its call site does not show it" if self._useful_origins else ""
             limits.append(

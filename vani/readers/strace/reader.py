@@ -395,7 +395,7 @@ _LIMITS = (
     ),
     Limit("io.access_pattern", "a process has one position per path: two descriptors of one path share it"),
     Limit(
-        "interfaces",
+        "interfaces.layer",
         "strace sees system calls only: stdio, MPI-IO, HDF5 and netCDF are seen as the calls they make",
     ),
     Limit(
