@@ -23,6 +23,7 @@ __all__ = [
     "Point",
     "Ratios",
     "compared",
+    "locked_writes",
     "mean_error",
     "oprael",
     "published",
@@ -173,6 +174,16 @@ def read_ratios(
         for name, moved, layout in (("hacc", 8 * 1830.4 * 1e6, PFL_2), ("ior", 64.0 * GiB, PFL_1))
     ]
     return compared(testbed, jobs, pieces=pieces, policy=policy, seeds=seeds, rates=rates)
+
+
+def locked_writes(testbed: System, lock_s: float, *, seeds: tuple[int, ...] = SEEDS) -> Floats:
+    """The write ratios of section 6.4 if each job has one file that two client nodes share; locks take `lock_s`."""
+    jobs = [
+        written_and_read(name, moved, layout, processes=8, nodes=2, files=1)
+        for name, moved, layout in (("hacc", 8 * 1830.4 * 1e6, PFL_2), ("ior", 64.0 * GiB, PFL_1))
+    ]
+    rates = {"target": TARGET, "lock_s": lock_s}
+    return compared(testbed, jobs, pieces="in_turn", policy="random_start", seeds=seeds, rates=rates).write
 
 
 def written_and_read(

@@ -65,6 +65,10 @@ class Machine(Model):
         default=None, description="metadata operations per second of all metadata servers together"
     )
     burst_buffer: Speed | None = Field(default=None, description="rates of the burst buffer of one compute node")
+    lock_s: Annotated[float, Field(ge=0, le=1e6, allow_inf_nan=False)] | None = Field(
+        default=None,
+        description="seconds for a write lock to pass from one node to another; null uses the system's, or none",
+    )
 
 
 class ScenarioPhase(Model):
@@ -90,6 +94,11 @@ class ScenarioPhase(Model):
     order: Literal["contiguous", "strided"] = Field(
         default="contiguous",
         description="access to a file shared by processes: one contiguous part per process, or interleaved",
+    )
+    request: AtLeastOne | None = Field(
+        default=None,
+        description="bytes that a process writes before the next one where processes alternate; if smaller than a "
+        "stripe, write locks pass with each; null if unknown",
     )
     opens: Amount | None = Field(
         default=None,

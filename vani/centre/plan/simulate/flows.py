@@ -18,6 +18,8 @@ from vani.centre.plan.simulate.machine import (
     Placer,
     components_of,
     components_of_plan,
+    lock_passes,
+    passes_per_s,
     pieces_of,
 )
 from vani.errors import InputError
@@ -182,8 +184,10 @@ class _Builder:
         self.place_of["job"] = sum(map(len, shares))
         shares.append(np.ones(len(jobs)))
         kinds.append(np.full(len(jobs), KINDS.index("job")))
-        capacity = np.concatenate(shares)
-        self.resources = Resources(capacity, np.concatenate(kinds), len(KINDS))
+        self.place_of["lock"] = self.place_of["job"] + len(jobs)
+        self.capacity, self.kinds = shares, kinds
+        self.locks: list[float] = []
+        """Passes per second of each shared file's locks."""
         self.position = {int(index): n for n, index in enumerate(machine.targets.index)}
         self.rows = _Rows()
         self.chain: list[tuple[int, int]] = []
@@ -197,6 +201,8 @@ class _Builder:
 
     def built(self) -> Built:
         rows = self.rows
+        kinds = [*self.kinds, np.full(len(self.locks), KINDS.index("lock"))]
+        resources = Resources(np.concatenate([*self.capacity, np.array(self.locks)]), np.concatenate(kinds), len(KINDS))
         lengths = [len(resources) for resources in rows.resource]
         use = Usage(
             np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64),
@@ -213,7 +219,7 @@ class _Builder:
             self.phases,
             len(self.jobs),
         )
-        return Built(work, self.resources, self.place_of, self.direction, self.placer, self.clipped, self.has_dom)
+        return Built(work, resources, self.place_of, self.direction, self.placer, self.clipped, self.has_dom)
 
     def job(self, number: int, job: Job, first_node: int) -> None:
         rate = self.choices.rates.get(job.name, job.rate)
@@ -250,14 +256,15 @@ class _Builder:
         """For each flow of a phase, its range of segments and the number of equal flows that it represents."""
         self._refuse_too_many(max(job.processes, phase.files or 0, len(job.files)))
         node_of = first_node + np.arange(job.processes) * job.nodes // job.processes
-        shares = self._shares(number, job, phase)
+        locks: list[list[tuple[int, float]]] = [[] for _ in range(job.processes)]
+        shares = self._shares(number, job, phase, node_of, locks)
         opens = (float(job.processes) if phase.opens is None else phase.opens) / job.processes
         alike: dict[object, int] = {}
         chains: list[tuple[tuple[int, int], int]] = []
         for process, moved in enumerate(shares):
             if not moved and not opens:
                 continue
-            key = (int(node_of[process]), tuple(moved))
+            key = (int(node_of[process]), tuple(moved), tuple(locks[process]))
             if key in alike:
                 chain, count = chains[alike[key]]
                 chains[alike[key]] = chain, count + 1
@@ -265,6 +272,9 @@ class _Builder:
             alike[key] = len(chains)
             begin = len(self.rows.amount)
             self._metadata(opens)
+            for lock, passes in locks[process]:
+                self._add([("lock", np.array([lock]), np.ones(1))], passes, np.inf, reads=False)
+                self.rows.is_bytes[-1] = False
             for piece in moved:
                 self._segments(number, job, phase, int(node_of[process]), first_node, piece, rate)
             if len(self.rows.amount) > begin:
@@ -279,8 +289,13 @@ class _Builder:
             self._add([("metadata", np.zeros(1, dtype=np.int64), np.ones(1))], opens, np.inf, reads=False)
             self.rows.is_bytes[-1] = False
 
-    def _shares(self, number: int, job: Job, phase: ScenarioPhase) -> list[list[Part]]:
-        """Successive parts that each process moves, each on one or more targets at a time."""
+    def _shares(
+        self, number: int, job: Job, phase: ScenarioPhase, node_of: Ints, locks: list[list[tuple[int, float]]]
+    ) -> list[list[Part]]:
+        """Successive parts that each process moves, each on one or more targets at a time.
+
+        Adds to `locks`, by process, the passes of the locks of files that processes of several nodes write.
+        """
         if phase.storage == "burst_buffer" and phase.operation in {"read", "write"}:
             own = phase.bytes / job.processes
             return [[Part(own, (), ())] if own else [] for _ in range(job.processes)]
@@ -317,6 +332,11 @@ class _Builder:
                 lists.append(self.placer.targets_of_component(size, parts, len(lists)))
         in_turn = (phase.pieces or self.pieces) == "in_turn"
         for (size, parts), lists, users in zip(sizes, self.file_sets[key], owners, strict=True):
+            nodes = len(np.unique(node_of[users]))
+            if self.machine.lock_s and phase.operation == "write" and nodes > 1:
+                alternate = phase.order == "strided" and phase.request is not None
+                piece = phase.request * len(users) / nodes if alternate and phase.request else None
+                self._lock(size, parts, nodes, [locks[process] for process in users], piece, in_turn=in_turn)
             for place, process in enumerate(users):
                 shares[process] += map(
                     self._one_of,
@@ -331,6 +351,35 @@ class _Builder:
                     ),
                 )
         return shares
+
+    def _lock(
+        self,
+        size: float,
+        parts: tuple[Component, ...],
+        nodes: int,
+        of_users: Sequence[list[tuple[int, float]]],
+        piece: float | None,
+        *,
+        in_turn: bool,
+    ) -> None:
+        """Add the locks of a file, whose passes its writers share equally.
+
+        Where processes alternate, those of a node are neighbours and write `piece` bytes together.
+        """
+        passes, objects = 0.0, 0
+        for part in parts:
+            end = size if part.end is None else min(size, part.end)
+            if end <= part.start or not part.count:
+                continue
+            length = end - part.start
+            own = nodes if piece is not None else max(1, round(nodes * length / size))
+            stripe = part.size if in_turn else length / part.count
+            passes += lock_passes(length, nodes=own, objects=part.count, stripe_size=stripe, piece=piece)
+            objects += part.count
+        if passes:
+            self.locks.append(passes_per_s(self.machine.lock_s, nodes=nodes, objects=objects))
+            for locks in of_users:
+                locks.append((len(self.locks) - 1, passes / len(of_users)))
 
     def _one_of(self, part: Part) -> Part:
         """Return one object for all equal parts, because many processes move equal ones."""

@@ -477,6 +477,7 @@ def _of_planned(
             bytes=job.bytes,
             files=1 if pattern is not None and pattern.layout == "shared" else None,
             order=pattern.order if pattern is not None else "contiguous",
+            request=pattern.request if pattern is not None else None,
         )
         if pattern is None:
             lacks.append((job.name, "no pattern: one written file per process is assumed"))

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 # The resources of a machine: members and rates of its stages, and missing figures.
 
-KINDS: Final = ("node", "io_node", "whole", "server", "target", "metadata", "burst_buffer", "job")
+KINDS: Final = ("node", "io_node", "whole", "server", "target", "metadata", "burst_buffer", "job", "lock")
 """Kinds of resources, in the order of the path."""
 
 _MAX_NODES: Final = 2_000_000
@@ -82,6 +82,8 @@ class Machine:
     targets: Targets
     stripe_count: int
     stripe_size: int
+    lock_s: float = 0.0
+    """Seconds for a write lock to pass from one node to another; 0: locks cost nothing."""
     notes: list[str] = field(default_factory=list)
     lacks: list[tuple[str, str]] = field(default_factory=list)
     """Kinds without a figure, and the substitute or consequence."""
@@ -172,6 +174,7 @@ def machine_of(
         targets,
         (disk.stripe_count if disk is not None else None) or 1,
         (disk.stripe_size if disk is not None else None) or 1 << 20,
+        (disk.lock_transfer_s if disk is not None and figures.lock_s is None else figures.lock_s) or 0.0,
         notes,
         lacks,
     )
@@ -538,3 +541,60 @@ class Placer:
         free = self._free()
         most = float(free.max())
         return most == np.inf or most - float(free.min()) <= self.placement.window * most
+
+
+# The time that write locks cost when several nodes write one file.
+#
+# A node that writes into an object (the part of a file on one target) takes its lock from the node that wrote there
+# before, which flushes first. Locks of different objects pass independently, and a node takes one at a time. Files that
+# one node writes alone, and reads, pass no lock. Only the number of objects matters, not their targets.
+
+def lock_passes(
+    moved: float, *, nodes: int, objects: int, stripe_size: float, piece: float | None = None
+) -> float:
+    """How often a lock passes from one node to another while `nodes` nodes write `moved` bytes of a file once.
+
+    With a contiguous region per node, each node takes the lock of every object that its region reaches once. Where
+    pieces of nodes alternate and are smaller than a stripe, a lock passes with each piece, as in
+    `vani.models.contention`. Larger pieces count as contiguous regions that reach every object.
+
+    Parameters
+    ----------
+    objects
+        Objects of the file, or of one component of its layout: its stripe count.
+    stripe_size
+        Bytes of a stripe.
+    piece
+        Contiguous bytes of one node between those of others, if nodes alternate; None: each has one region.
+    """
+    if nodes < 2 or objects < 1 or moved <= 0:
+        return 0.0
+    if piece is not None and piece < stripe_size:
+        return max(0.0, moved / piece - objects)
+    row = max(1, math.ceil(moved / stripe_size))
+    used = min(objects, row)
+    reached = used if piece is not None else min(used, math.ceil(moved / nodes / stripe_size))
+    # No lock passes to the first node of an object.
+    return float(max(0, nodes * reached - used))
+
+
+def passes_per_s(lock_s: float, *, nodes: int, objects: int) -> float:
+    """Passes per second of all locks of a file, with `lock_s` seconds for each."""
+    return min(nodes, objects) / lock_s
+
+
+def lock_seconds(
+    moved: float, *, nodes: int, objects: int, stripe_size: float, lock_s: float, piece: float | None = None
+) -> float:
+    """Seconds that locks add to a write of a shared file; arguments as of `lock_passes`.
+
+    Parameters
+    ----------
+    lock_s
+        Seconds for one pass: `vani.models.contention.LOCK_S`, fitted to ior-hard of IO500 on Lustre, if the machine's
+        is unknown. 0: locks cost nothing.
+    """
+    if not lock_s or objects < 1:
+        return 0.0
+    passes = lock_passes(moved, nodes=nodes, objects=objects, stripe_size=stripe_size, piece=piece)
+    return passes / passes_per_s(lock_s, nodes=nodes, objects=objects)
