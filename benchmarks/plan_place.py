@@ -262,7 +262,8 @@ def sixteen_files() -> dict[str, float]:
         for extent in (extent for file in plan.files for extent in file.extents if ascending):
             extent.osts.sort()
         scenario = Scenario.model_validate({"machine": machine, "jobs": "jobs", "plans": ["plan"] * is_planned})
-        named = Named(snapshots={"now": tarazu_machine()}, plans={"plan": plan} if is_planned else {}, jobs=jobs)
+        plans = {"plan": plan.model_copy(update={"pin": True})} if is_planned else {}
+        named = Named(snapshots={"now": tarazu_machine()}, plans=plans, jobs=jobs)
         seconds[name] = float(play_all(scenario, named)[0].makespans[0])
     return seconds
 

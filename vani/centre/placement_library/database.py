@@ -248,7 +248,7 @@ def _rows_of(plan: PathLike) -> list[Interaction]:
             where=plan,
             todo="give one of kind 'place', or a CSV of extents",
         )
-    return [row for file in document.files if file.command is not None for row in extents_of(file)]
+    return [row for file in document.files if file.command is not None for row in extents_of(file, pin=document.pin)]
 
 
 

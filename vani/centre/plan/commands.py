@@ -49,7 +49,7 @@ _database_option = click.option(
 
 def _plan_options(formats: Formats[str] = FORMATS) -> Callable[[Any], Any]:
     """Add `--format` (as `kind`), `-o` (as `output`) and `--strict` to a command whose plan has these formats."""
-    strict = click.option("--strict", is_flag=True, help="Exit with 1 if the plan leaves something out.")
+    strict = click.option("--strict", is_flag=True, help="Exit with 1 if the plan omits something, or is not worth it.")
     form = format_option(formats, default=None, help="Output format; by default from the suffix of -o, else text.")
     return lambda command: form(output_option()(strict(command)))
 
@@ -61,12 +61,13 @@ def _kind(formats: Formats[str], kind: str | None, output: Path | None) -> str:
 def _emit_plan(
     plan: Plan, kind: str | None, output: Path | None, *, strict: bool, formats: Formats[str] = FORMATS
 ) -> None:
-    """Write a plan; with `strict`, end with status 1 if it leaves something out."""
+    """Write a plan; with `strict`, end with status 1 if it leaves something out or should not be applied."""
     kind = _kind(formats, kind, output)
     emit(formats.render(kind, plan), output)
-    if kind != "text" and (missing := left_out(plan)) is not None:
-        click.echo(f"vani: {missing}", err=True)
-    if strict and not plan.is_whole:
+    for said in (left_out(plan), plan.caution) if kind != "text" else ():
+        if said:
+            click.echo(f"vani: {one_line(said)}", err=True)
+    if strict and (plan.caution or not plan.is_whole):
         click.get_current_context().exit(1)
 
 

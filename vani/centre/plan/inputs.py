@@ -171,7 +171,7 @@ def is_layout_file(layout: int | str | None) -> bool:
 
 
 def files_to_place(
-    jobs: Jobs, layouts: Mapping[str, Layout], targets: int, where: str, *, as_printed: bool
+    jobs: Jobs, layouts: Mapping[str, Layout], targets: int, where: str, *, as_printed: bool, most: int | None = None
 ) -> list[FileToPlace]:
     """The files of all jobs, in document order.
 
@@ -180,7 +180,9 @@ def files_to_place(
     layouts
         Parsed files with Tarazu's buckets, by their name in the jobs document.
     targets
-        Number of OSTs in service, which a stripe count of -1 means.
+        Number of OSTs that a stripe count of -1 means.
+    most
+        Number of OSTs in service, to which larger stripe counts are cut.
     where
         Name of the jobs document in errors.
 
@@ -202,7 +204,7 @@ def files_to_place(
             layout, lack = layout_of(creation.layout, layouts, f"{place}.layout")
             if any(part.end is not None and part.end < creation.size for part in layout.components[-1:]):
                 raise InputError("the layout ends before the file", where=place, todo="end it with -E -1")
-            parts = tuple(extents(layout, creation.size, targets, None if as_printed else writing))
+            parts = tuple(extents(layout, creation.size, targets, None if as_printed else writing, most))
             known[key] = layout, parts, lack
         layout, parts, lack = known[key]
         stripes += sum(part.count for part in parts)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -21,16 +22,9 @@ from vani.centre.plan.inputs import (
 )
 from vani.centre.plan.placement.layouts import Extent, setstripe
 from vani.centre.plan.placement.search import Floats, Stripes, Targets, least_level, renumbered
-from vani.centre.plan.placement_advice import answers_to, is_one_by_one, notes_of, pinning
-from vani.centre.plan.placement_methods import (
-    Chosen,
-    Pool,
-    Timing,
-    allocator_ranges,
-    choose,
-    costs_of,
-    paces_of,
-)
+from vani.centre.plan.placement_advice import answers_to, notes_of, pinning
+from vani.centre.plan.placement_methods import Chosen, Method, Pool, choose
+from vani.centre.plan.placement_times import RULES, Trials, costs_of, paces_of
 from vani.centre.plan.schema.jobs import Jobs
 from vani.centre.plan.schema.plans import (
     AllocatorRange,
@@ -44,6 +38,8 @@ from vani.centre.plan.schema.plans import (
     TargetUse,
 )
 from vani.centre.plan.schema.snapshot import Snapshot
+from vani.centre.plan.simulate.jobs import extents_of_plan
+from vani.centre.plan.simulate.machine import turns_of
 from vani.errors import InputError
 from vani.schema.advice import Expected
 from vani.schema.settings import PathLike
@@ -55,12 +51,22 @@ if TYPE_CHECKING:
 
 # A plan that places the stripes of future files on OSTs, from jobs and a snapshot of the machine (Tarazu).
 
+_MAX_WAVES: Final = 16
+"""Most waves that are spread over OSTs one by one."""
+_ALIKE: Final = 0.01
+"""Placements count as equally fast within about this share of their time."""
+
+
 @dataclass(frozen=True)
 class _Request:
-    """An extent that gets OSTs, and the index of its file in the plan."""
+    """An extent that gets OSTs, the index of its file in the plan, and the wave in which it is written.
+
+    A wave is the place of the file among those of its process, and the number of the component.
+    """
 
     file: int
     extent: Extent
+    wave: tuple[int, int]
 
 
 def place(
@@ -89,9 +95,8 @@ def place(
     """
     jobs.refuse_twins(where)
     snapshot.refuse_contradictions(where_snapshot)
-    targets = sorted(
-        (target for target in snapshot.ost if target.state != "offline"), key=lambda target: target.index
-    )
+    snapshot = snapshot.model_copy(update={"ost": sorted(snapshot.ost, key=lambda target: target.index)})
+    targets = [target for target in snapshot.ost if target.state != "offline"]
     if not targets:
         raise InputError(
             "has no usable OST", where=where_snapshot, todo="list OSTs under `ost` that are not offline"
@@ -103,43 +108,29 @@ def place(
         int(pool.is_sound.sum()) or len(pool.index),
         where,
         as_printed=settings.method == "tarazu",
+        most=len(pool.index),
     )
-    requests = [
-        _Request(number, extent)
-        for number, file in enumerate(files)
-        for extent in file.extents
-        if extent.why_free is None and extent.on_mdt is None
-    ]
+    requests = _requests(files)
+    trials = Trials.of(jobs, files, snapshot, pool.targets, settings)
+    chosen = _chosen(files, requests, trials, pool, settings)
     stripes = [request.extent.stripes for request in requests]
-    largest = max((request.extent.size for request in requests), default=1)
-    flow = choose(stripes, largest, pool, settings)
-    # If a stripe of an extent has no OST, no command can set it: Lustre chooses all OSTs of the extent.
-    rows = [row if len(row) == len(sizes) else [] for row, sizes in zip(flow.of, stripes, strict=True)]
-    chosen = Chosen(rows, flow.is_least)
+    placed = _placed(files, requests, chosen, pool)
     added = _added_bytes(stripes, chosen, len(pool.index))
-    in_use = pool.is_sound | (added > 0)
-    part = pool.part(in_use)
-    placed = [sizes for sizes, row in zip(stripes, chosen.of, strict=True) if row]
-    timing = Timing.of(
-        [
-            (request.extent.number, int(is_one_by_one(files[request.file], request.extent)))
-            for request, row in zip(requests, chosen.of, strict=True)
-            if row
-        ],
-        [len(sizes) for sizes in placed],
-        part.pace,
-    )
-    within = np.cumsum(in_use) - 1
-    place = within[np.array([target for row in chosen.of for target in row], dtype=np.int64)]
-    time_cost = timing.cost(place, Stripes.of(placed))
-    after = costs_of(part.targets.base + added[in_use], part.targets, time_cost)
-    ranges = allocator_ranges(placed, timing, part.targets, settings)
+    part = pool.part(pool.is_sound | (added > 0))
+    load = (pool.targets.base + added)[pool.is_sound | (added > 0)]
+    whole = [file for file, row in zip(files, placed, strict=True) if not any(extent.is_left for extent in row.extents)]
+    if len(whole) < len(files):
+        trials = Trials.of(jobs, whole, snapshot, pool.targets, settings)
+    seconds = trials.seconds(extents_of_plan(placed, {job.name for job in jobs.jobs})) if whole else None
+    after = costs_of(load, part.targets, None if seconds is None else seconds / trials.ideal_s)
+    has_bytes = any(any(extent.bytes) for row in placed for extent in row.extents)
+    ranges = [trials.range_of(rule) for rule in RULES] if has_bytes else []
     before = ranges[0] if ranges else None
     least = _least(stripes, chosen, part.targets)
-    mean = float((part.targets.base + added[in_use]).sum() / part.targets.size.sum())
+    mean = float(load.sum() / part.targets.size.sum())
     cost = None if least is None or mean <= 0 else max(1.0, least / mean)
     is_least = least is not None and (chosen.is_least or after.fullest <= least * (1 + 1e-9))
-    pin, why = pinning(after, before, settings)
+    pin, why = pinning(after, ranges, settings)
     return PlacePlan(
         version=vani.__version__,
         inputs=list(inputs),
@@ -147,20 +138,72 @@ def place(
         now=costs_of(pool.targets.base, pool.targets) if np.any(pool.targets.base > 0) else None,
         before=before,
         after=after,
-        expected=_expected(before, after, settings),
+        expected=_expected(before, after, trials.ideal_s),
         least=cost,
         is_least=is_least,
         pin=pin,
         pin_reason=why,
-        answers=answers_to(files, placed, timing, part, added[in_use], ranges, settings),
+        answers=answers_to(whole, trials, pool, ranges, settings),
         allocator=ranges,
         targets=_uses(snapshot, pool, added),
-        files=_placed(files, requests, chosen, pool),
-        unplaced=list(_unplaced(files, requests, flow, pool, settings)),
+        files=[_with_command(file, row, pin=pin) for file, row in zip(files, placed, strict=True)],
+        unplaced=list(_unplaced(files, requests, chosen, pool, settings)),
         over_capacity=list(_over(snapshot, pool, added, settings)),
         no_data=no_data + list(_lacks(files)),
         notes=notes_of(files, snapshot, settings, pool, added, after, before, is_least=is_least),
     )
+
+
+def _requests(files: Sequence[FileToPlace]) -> list[_Request]:
+    """The extents that get OSTs, in the order in which they are written: a wave after the other."""
+    turns: dict[int, int] = {}
+    for job in dict.fromkeys(file.job for file in files):
+        own = [number for number, file in enumerate(files) if file.job == job]
+        turns |= zip(own, turns_of(files[number].creation.rank for number in own), strict=True)
+    requests = [
+        _Request(number, extent, (turns[number], extent.number))
+        for number, file in enumerate(files)
+        for extent in file.extents
+        if extent.why_free is None and extent.on_mdt is None
+    ]
+    return sorted(requests, key=lambda request: request.wave)
+
+
+def _chosen(
+    files: Sequence[FileToPlace], requests: Sequence[_Request], trials: Trials, pool: Pool, settings: PlaceSettings
+) -> Chosen:
+    """OSTs of each request. An extent with a stripe that has no OST gets none: no command can set it."""
+    stripes = [request.extent.stripes for request in requests]
+    largest = max((request.extent.size for request in requests), default=1)
+    number = {wave: n for n, wave in enumerate(sorted({request.wave for request in requests}))}
+    waves = [number[request.wave] for request in requests]
+    names = {file.job for file in files}
+
+    def whole(flow: Chosen) -> Chosen:
+        rows = [row if len(row) == len(sizes) else [] for row, sizes in zip(flow.of, stripes, strict=True)]
+        return Chosen(rows, flow.is_least)
+
+    if settings.method == "lsa":
+        drawn, position = trials.drawn_by_lustre(), {int(index): n for n, index in enumerate(pool.index.tolist())}
+        keys = [(files[one.file].job, files[one.file].creation.path, one.extent.number) for one in requests]
+        return whole(Chosen([[position[ost] for ost in drawn.get(key, ())] for key in keys], is_least=False))
+    if settings.method != "fast":
+        return whole(choose(stripes, waves, largest, pool, settings.method))
+    methods: list[Method] = ["balanced", "turn"]
+    if len(number) <= _MAX_WAVES:
+        methods += ["total", "waves"]
+    found = [whole(choose(stripes, waves, largest, pool, method)) for method in methods]
+    if not trials.is_timed:
+        return found[-1]
+
+    def worth(flow: Chosen) -> tuple[int, float, float]:
+        seconds = trials.seconds(extents_of_plan(_placed(files, requests, flow, pool), names))
+        added = _added_bytes(stripes, flow, len(pool.index))
+        fullest = float(((pool.targets.base + added) / pool.targets.size).max(initial=0.0))
+        time = math.inf if seconds is None else round(math.log(max(seconds, 1e-12)) / _ALIKE)
+        return sum(not row for row in flow.of), time, fullest
+
+    return min(found, key=worth)
 
 
 def _pool(targets: Sequence[Target], snapshot: Snapshot, settings: PlaceSettings) -> tuple[Pool, list[Left]]:
@@ -241,20 +284,19 @@ def _least(stripes: Sequence[Sequence[int]], chosen: Chosen, targets: Targets) -
     return least_level(Stripes.of(placed), free)
 
 
-def _expected(before: AllocatorRange | None, after: OstCosts, settings: PlaceSettings) -> Expected | None:
-    if before is None or not after.ost_cost:
+def _expected(before: AllocatorRange | None, after: OstCosts, ideal_s: float) -> Expected | None:
+    if before is None or before.time_cost is None or not after.time_cost:
         return None
-    drawn = before.ost_cost
+    drawn = before.time_cost
     return Expected(
-        metric="ost_cost",
-        before=drawn.median,
-        after=after.ost_cost,
-        speedup=drawn.median / after.ost_cost,
-        low=drawn.low / after.ost_cost,
-        high=drawn.high / after.ost_cost,
-        method=f"fullest / mean; before: Lustre's allocator, round-robin {settings.turn}, above "
-        f"{format_share(settings.window)} by free space, median of simulated draws; low and high: their "
-        "minimum and maximum",
+        metric="makespan_s",
+        before=drawn.median * ideal_s,
+        after=after.time_cost * ideal_s,
+        speedup=drawn.median / after.time_cost,
+        low=drawn.low / after.time_cost,
+        high=drawn.high / after.time_cost,
+        method="simulated end of the last file; before: Lustre's allocator as configured, median of draws; low and "
+        "high: their minimum and maximum",
     )
 
 
@@ -282,8 +324,6 @@ def _placed(
         osts[request.file][request.extent.number] = [index[position] for position in row]
     placed = []
     for file, of_file in zip(files, osts, strict=True):
-        whole = {number: row for number, row in of_file.items() if row}
-        sizes = {extent.number: extent.settable for extent in file.extents}
         placed.append(
             PlacedFile(
                 path=file.creation.path,
@@ -291,10 +331,20 @@ def _placed(
                 rank=file.creation.rank,
                 size=file.creation.size,
                 extents=[_extent(extent, of_file.get(extent.number, [])) for extent in file.extents],
-                command=setstripe(file.creation.path, file.layout, sizes, whole) if whole else None,
+                command=None,
             )
         )
     return placed
+
+
+def _with_command(file: FileToPlace, placed: PlacedFile, *, pin: bool) -> PlacedFile:
+    """The file with its command, which names OSTs only if that is worth it; none if Lustre chooses everything."""
+    osts = {extent.number: extent.osts for extent in placed.extents if extent.osts}
+    if not osts:
+        return placed
+    sizes = {extent.number: extent.settable for extent in file.extents}
+    command = setstripe(file.creation.path, file.layout, sizes, osts if pin else {})
+    return placed.model_copy(update={"command": command})
 
 
 def _extent(extent: Extent, osts: list[int]) -> PlacedExtent:

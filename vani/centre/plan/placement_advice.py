@@ -10,45 +10,52 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from vani.centre.plan.placement.layouts import BUFFERED
-from vani.centre.plan.placement_methods import Timing, rule_range
+from vani.centre.plan.placement.layouts import BUFFERED, sized
+from vani.centre.plan.placement_times import MAX_TIMED, Trials
 from vani.centre.plan.schema.plans import Answer
-from vani.models.pfl import Component, Layout
+from vani.models.pfl import Layout
 from vani.units import counted, format_bytes, format_share
 
 if TYPE_CHECKING:
     from vani.centre.plan.inputs import FileToPlace
     from vani.centre.plan.placement.layouts import Extent
     from vani.centre.plan.placement.search import Floats
-    from vani.centre.plan.placement_methods import Pool, Request
+    from vani.centre.plan.placement_methods import Pool
     from vani.centre.plan.schema.plans import AllocatorRange, OstCosts, PlaceSettings
     from vani.centre.plan.schema.snapshot import Snapshot
 
 # Advice for readers of a placement: whether to pin files to OSTs, and notes on the figures.
 
 _WORTH: Final = 1.05
-"""Least gain in OST Cost that makes pinning worthwhile (our choice)."""
+"""Least gain in simulated time that makes pinning worthwhile: 1.03, and the differences between draws (our choice)."""
 _ALIKE: Final = 1.03
-"""Predicted times within this factor count as equal."""
+"""Times within this factor count as equal."""
 
 
-def pinning(after: OstCosts, before: AllocatorRange | None, settings: PlaceSettings) -> tuple[bool, str]:
-    """True if pinning is worthwhile, and the reason."""
-    if before is None or after.ost_cost is None or before.time_cost is None or after.time_cost is None:
+def pinning(after: OstCosts, ranges: Sequence[AllocatorRange], settings: PlaceSettings) -> tuple[bool, str]:
+    """True if pinning is worthwhile, and the reason.
+
+    The plan is compared with Lustre as configured and with OSTs in turn, whichever is faster.
+    """
+    if not ranges or after.ost_cost is None:
         return False, "no bytes are placed"
     if settings.method == "lsa":
         return False, "Lustre's own allocator may choose the same OSTs"
-    cost, time = before.ost_cost.median, before.time_cost.median
-    figures = (
-        f"OST Cost {cost:.2f} by Lustre's own allocator, {after.ost_cost:.2f} by this plan; predicted time {time:.2f} "
-        f"and {after.time_cost:.2f} of the minimum"
+    usual = min(
+        (figures for figures in ranges if figures.rule in {"as-set", "going-on"} and figures.time_cost is not None),
+        key=lambda figures: figures.time_cost.median if figures.time_cost is not None else 0.0,
+        default=None,
     )
-    fuller, slower = after.ost_cost > cost * 1.001, after.time_cost > time * _ALIKE
-    if slower:
+    if usual is None or usual.time_cost is None or after.time_cost is None:
+        return False, f"more than {MAX_TIMED:,} files: their writing is not simulated"
+    time, gain = usual.time_cost, usual.time_cost.median / after.time_cost
+    figures = (
+        f"simulated time {time.median:.2f} ({time.low:.2f} to {time.high:.2f}) of the minimum by Lustre's own "
+        f"allocator, {after.time_cost:.2f} by this plan; OST Cost {usual.ost_cost.median:.2f} and {after.ost_cost:.2f}"
+    )
+    if gain * _ALIKE < 1:
         return False, f"{figures}, which is slower"
-    if fuller:
-        return False, f"{figures}: OSTs fill less evenly"
-    if cost < after.ost_cost * _WORTH and time < after.time_cost * _ALIKE:
+    if gain < _WORTH:
         return False, f"{figures}: too little to switch Lustre's own balancing off"
     return True, figures
 
@@ -180,10 +187,8 @@ _OVER: Final = 4
 
 def answers_to(
     files: Sequence[FileToPlace],
-    requests: Sequence[Request],
-    timing: Timing,
+    trials: Trials,
     pool: Pool,
-    added: Floats,
     ranges: Sequence[AllocatorRange],
     settings: PlaceSettings,
 ) -> list[Answer]:
@@ -191,10 +196,8 @@ def answers_to(
 
     Parameters
     ----------
-    requests, timing
-        The placed extents and their timing.
-    added
-        Bytes that the plan puts on each OST of the pool, shape (targets,).
+    trials
+        The placed files on all OSTs in service.
     ranges
         Figures of the rules of Lustre's allocator.
     """
@@ -232,21 +235,20 @@ def answers_to(
                 f"{why}; that balances existing bytes, not new ones",
             ),
         ]
-    used = pool.is_sound & (added > 0)
-    if used.sum() < len(pool.index) and all(len(request) <= used.sum() for request in requests):
-        answers.append(_in_pool(layouts, requests, timing, pool, used, settings))
+    kept = pool.is_sound & (100 * pool.used < _FULL)
+    widest = max((extent.count for file in files for extent in file.extents), default=0)
+    if kept.sum() < len(pool.index) and widest <= kept.sum():
+        answers.append(_in_pool(layouts, trials, pool, kept))
     return answers
 
 
 def _in_pool(
     layouts: Mapping[str, Layout],
-    requests: Sequence[Request],
-    timing: Timing,
+    trials: Trials,
     pool: Pool,
-    used: np.ndarray,
-    settings: PlaceSettings,
+    kept: np.ndarray,
 ) -> Answer:
-    names = " ".join(f"OST{index:04x}" for index in pool.index[used].tolist())
+    names = " ".join(f"OST{index:04x}" for index in pool.index[kept].tolist())
     lines = [
         f"lctl pool_new FSNAME.{_POOL}",
         f"lctl pool_add FSNAME.{_POOL} {names}",
@@ -254,11 +256,11 @@ def _in_pool(
         f"lctl set_param lod.*.pool.{_POOL}.spill_target=OTHER_POOL lod.*.pool.{_POOL}.spill_threshold_pct={_FULL}",
     ]
     why = (
-        f"Lustre chooses among {counted(int(used.sum()), 'OST')} that are neither degraded nor full; with a spill "
-        f"target (Lustre 2.15), new files go to another pool once this one is {_FULL} % full; replace FSNAME "
-        "by the file system's name"
+        f"Lustre chooses among {counted(int(kept.sum()), 'OST')}, without the {int((~kept).sum()):,} that are degraded "
+        f"or at least {_FULL} % full; with a spill target (Lustre 2.15), new files go to another pool once this one is "
+        f"{_FULL} % full; replace FSNAME by the file system's name"
     )
-    figures = rule_range("as-set", requests, timing, pool.targets, settings, among=used)
+    figures = trials.range_of("as-set", among=kept)
     return _of("pool", "administrator", lines, figures, why)
 
 
@@ -283,15 +285,7 @@ def _by_folder(files: Sequence[FileToPlace]) -> dict[str, Layout]:
         folder = posixpath.dirname(file.creation.path)
         if folder not in largest or file.creation.size > largest[folder].creation.size:
             largest[folder] = file
-    return {folder: _sized(file) for folder, file in largest.items()}
-
-
-def _sized(file: FileToPlace) -> Layout:
-    sizes = {extent.number: extent.settable for extent in file.extents if extent.on_mdt is None}
-    parts: list[Component] = []
-    for number, part in enumerate(file.layout.components, start=1):
-        parts.append(part if part.on_mdt or number not in sizes else replace(part, size=sizes[number]))
-    return Layout(tuple(parts), file.layout.max_stripes)
+    return {folder: sized(file.layout, file.extents) for folder, file in largest.items()}
 
 
 def _overstriped(layout: Layout, count: int) -> Layout:

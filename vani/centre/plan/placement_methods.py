@@ -1,22 +1,17 @@
-"""The methods that choose OSTs, and the costs of their choices."""
+"""The methods that choose OSTs."""
 
 from __future__ import annotations
 
-import statistics
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, Final, Literal
+from typing import Final, Literal
 
 import numpy as np
 
-from vani.centre.plan.placement.layouts import Turn, allocate
-from vani.centre.plan.placement.search import Floats, Ints, Stripes, Targets, balance, loads
-from vani.centre.plan.schema.plans import AllocatorRange, OstCosts, PlaceSettings, Range
-
-if TYPE_CHECKING:
-    from vani.centre.plan.schema.snapshot import Target
+from vani.centre.plan.placement.search import Floats, Ints, Stripes, Targets, balance
+from vani.centre.plan.simulate.machine import in_turn
 
 # Algorithm 1 of Tarazu as printed: a minimum-cost maximum flow from requests to targets.
 #
@@ -60,137 +55,6 @@ def flow_cost(places: Sequence[Sequence[int]], costs: Floats) -> tuple[int, floa
     return int(taken.sum()), float(np.dot(taken, costs))
 
 
-# Evenness of a placement, compared with random draws of Lustre's own allocator.
-
-Rule = Literal["as-set", "going-on", "random-start", "by-space"]
-
-_RULES: Final[dict[Rule, tuple[Turn | None, bool | None]]] = {
-    "as-set": (None, None),
-    "going-on": ("going-on", False),
-    "random-start": ("random-start", False),
-    "by-space": ("going-on", True),
-}
-
-_WORK: Final = 20_000_000
-_FEWEST: Final = 3
-_LEAST_PACE: Final = 0.05
-
-
-@dataclass(frozen=True)
-class Timing:
-    """The order in which stripes are written and the speed of targets, which give the time of a placement.
-
-    Attributes
-    ----------
-    step
-        Step of each stripe in request order, shape (stripes,). Stripes of the same step are written at the same time.
-    pace
-        Bytes per second of each target in any unit, shape (targets,).
-    """
-
-    step: Ints
-    pace: Floats
-
-    @classmethod
-    def of(cls, steps: Sequence[tuple[int, int]], counts: Sequence[int], pace: Floats) -> Timing:
-        """Build the timing. `steps` has each request's component, and 1 if its stripes are written one by one."""
-        alone = [
-            (component, position * one_by_one)
-            for (component, one_by_one), count in zip(steps, counts, strict=True)
-            for position in range(count)
-        ]
-        number = {step: n for n, step in enumerate(dict.fromkeys(alone))}
-        return cls(np.array([number[step] for step in alone], dtype=np.int64), pace)
-
-    def cost(self, place: Ints, stripes: Stripes) -> float | None:
-        """Time of a placement over the time with all targets always busy; None without bytes.
-
-        Files are written in parallel, component by component, and a step lasts as long as its busiest target.
-        """
-        placed = (place >= 0) & (stripes.bytes > 0)
-        total = float(stripes.bytes[placed].sum())
-        if not total:
-            return None
-        targets = len(self.pace)
-        key = self.step[placed] * targets + place[placed]
-        busy = np.bincount(key, stripes.bytes[placed], minlength=(int(self.step.max()) + 1) * targets)
-        seconds = (busy.reshape(-1, targets) / self.pace).max(axis=1).sum()
-        return float(seconds * self.pace.sum() / total)
-
-
-def paces_of(targets: Sequence[Target]) -> Floats:
-    """Bytes per second of each target in any unit. A figure that some targets lack counts as equal for all."""
-    peaks = [target.peak.iobw if target.peak is not None else None for target in targets]
-    loads = [target.load for target in targets]
-    pace = np.array(peaks if all(peaks) else [1.0] * len(targets), dtype=np.float64)
-    if None not in loads:
-        # A target that is busy with other jobs still moves something.
-        pace *= np.maximum(_LEAST_PACE, 1 - np.array(loads, dtype=np.float64))
-    return pace
-
-
-def costs_of(load: Floats, targets: Targets, time_cost: float | None = None) -> OstCosts:
-    """Costs with `load` bytes on each target."""
-    level = load / targets.size
-    # Mean over all space rather than over levels: otherwise a small target that fills up would lower the cost.
-    mean = float(load.sum() / targets.size.sum()) if len(level) else 0.0
-    servers = None
-    if mean > 0 and not np.any(targets.server < 0):
-        servers = float((targets.by_server(load) / targets.server_sizes).max() / mean)
-    fullest = float(level.max(initial=0.0))
-    return OstCosts(
-        ost_cost=fullest / mean if mean > 0 else None, oss_cost=servers, fullest=fullest, time_cost=time_cost
-    )
-
-
-def allocator_ranges(
-    requests: Sequence[Sequence[int]], timing: Timing, targets: Targets, settings: PlaceSettings
-) -> list[AllocatorRange]:
-    """Figures of each allocator rule over the seeds; empty without bytes. Many stripes reduce the number of seeds."""
-    if not any(map(any, requests)):
-        return []
-    return [rule_range(rule, requests, timing, targets, settings) for rule in _RULES]
-
-
-def rule_range(
-    rule: Rule,
-    requests: Sequence[Sequence[int]],
-    timing: Timing,
-    targets: Targets,
-    settings: PlaceSettings,
-    among: np.ndarray | None = None,
-) -> AllocatorRange:
-    """Figures of one rule. `among` is a mask of the targets that Lustre may choose; None: all."""
-    stripes = Stripes.of(requests)
-    chosen = np.arange(len(targets)) if among is None else np.flatnonzero(among)
-    part = targets.part(chosen)
-    turn, weighted = _RULES[rule]
-    work = max(len(requests) * len(part), 10 * len(stripes.bytes))
-    drawn = []
-    for number in range(max(_FEWEST, min(settings.seeds, _WORK // work))):
-        drawn_place = allocate(
-            requests,
-            part,
-            settings.seed + number,
-            turn=turn or settings.turn,
-            window=settings.window,
-            weighted=weighted,
-        )
-        place = np.where(drawn_place >= 0, chosen[drawn_place], -1)
-        drawn.append(costs_of(loads(place, stripes, targets), targets, timing.cost(place, stripes)))
-    ost, oss, time = (
-        [value for costs in drawn if (value := getattr(costs, name)) is not None]
-        for name in ("ost_cost", "oss_cost", "time_cost")
-    )
-    return AllocatorRange(
-        rule=rule, ost_cost=_range(ost), oss_cost=_range(oss) if oss else None, time_cost=_range(time)
-    )
-
-
-def _range(values: Sequence[float]) -> Range:
-    return Range(low=min(values), median=statistics.median(values), high=max(values))
-
-
 # Chooses OSTs for requests with each method: sound ones first, and degraded ones only for the rest.
 
 Request = Sequence[int]
@@ -214,7 +78,7 @@ class Pool:
     used
         Share of the bytes in use, 0..1.
     pace
-        Bytes per second in any unit: the peak times the share that its load leaves, if those are known.
+        Bytes per second: the peak times the share that its load leaves, if those are known.
     """
 
     index: Ints
@@ -255,10 +119,29 @@ class Chosen:
     is_least: bool
 
 
-def choose(requests: Sequence[Request], largest: int, pool: Pool, settings: PlaceSettings) -> Chosen:
-    """Choose OSTs. `largest` is the largest stripe of all requests, the unit in which tarazu counts room."""
+Method = Literal["balanced", "tarazu", "waves", "total", "turn"]
+"""Besides those of the command: `waves` spreads what is written at the same time over OSTs by their rates, `total` also
+what is written before, and `turn` takes OSTs in turn as Lustre does, from the emptiest on."""
+_FULLNESS: Final = 0.02
+"""Share of a wave's time that a full OST is worth: times within it count as equal, and the emptier OST is taken."""
+_BEFORE: Final = 0.1
+"""Weight of what is written before a wave, which should end evenly, too."""
+
+
+def choose(
+    requests: Sequence[Request], waves: Sequence[int], largest: int, pool: Pool, method: Method
+) -> Chosen:
+    """Choose OSTs.
+
+    Parameters
+    ----------
+    waves
+        Number of the wave in which each request is written; those of one wave are written at the same time.
+    largest
+        The largest stripe of all requests, the unit in which tarazu counts room.
+    """
     sound = np.flatnonzero(pool.is_sound)
-    first = _choose(requests, largest, pool.part(pool.is_sound), settings)
+    first = _choose(requests, waves, largest, pool.part(pool.is_sound), method)
     rows = [[int(sound[target]) for target in row] for row in first.of]
     left = [number for number, row in enumerate(rows) if len(row) < len(requests[number])]
     if not left or bool(np.all(pool.is_sound)):
@@ -266,31 +149,64 @@ def choose(requests: Sequence[Request], largest: int, pool: Pool, settings: Plac
     added = np.zeros(len(pool.index))
     for request, row in zip(requests, rows, strict=True):
         np.add.at(added, np.array(row, dtype=np.int64), np.array(request[: len(row)], dtype=np.float64))
-    if settings.method == "tarazu":
+    later = [waves[number] for number in left]
+    if method == "tarazu":
         degraded = np.flatnonzero(~pool.is_sound)
         rest = [requests[number][len(rows[number]) :] for number in left]
-        second = _choose(rest, largest, pool.after(added).part(~pool.is_sound), settings)
+        second = _choose(rest, later, largest, pool.after(added).part(~pool.is_sound), method)
         for number, row in zip(left, second.of, strict=True):
             rows[number] += [int(degraded[target]) for target in row]
     else:
-        second = _choose([requests[number] for number in left], largest, pool.after(added), settings)
+        second = _choose([requests[number] for number in left], later, largest, pool.after(added), method)
         for number, row in zip(left, second.of, strict=True):
             rows[number] = row
     return Chosen(rows, is_least=False)
 
 
-def _choose(requests: Sequence[Request], largest: int, pool: Pool, settings: PlaceSettings) -> Chosen:
+def _choose(
+    requests: Sequence[Request], waves: Sequence[int], largest: int, pool: Pool, method: Method
+) -> Chosen:
     if not requests or not len(pool.index):
         return Chosen([[] for _ in requests], is_least=False)
-    if settings.method == "tarazu":
+    if method == "tarazu":
         capacity = np.floor(pool.targets.room / max(1, largest)).astype(np.int64)
         counts = [len(request) for request in requests]
         return Chosen(cheapest(counts, pool.load + pool.used, capacity), is_least=False)
-    if settings.method == "lsa":
-        place = allocate(requests, pool.targets, settings.seed, turn=settings.turn, window=settings.window)
-        return Chosen(_rows(requests, place), is_least=False)
-    placement = balance(requests, pool.targets)
-    return Chosen(_spread(requests, _rows(requests, placement.place)), placement.is_least)
+    if method == "turn":
+        return Chosen(_in_turn(requests, pool), is_least=False)
+    if method == "balanced":
+        placement = balance(requests, pool.targets)
+        return Chosen(_spread(requests, _rows(requests, placement.place)), placement.is_least)
+    rows: list[list[int]] = [[] for _ in requests]
+    old, added = pool.targets, np.zeros(len(pool.index))
+    before = 1.0 if method == "total" else _BEFORE
+    for wave in sorted(set(waves)):
+        own = [number for number, of_wave in enumerate(waves) if of_wave == wave]
+        some = [requests[number] for number in own]
+        seconds = sum(map(sum, some)) / pool.pace.sum()
+        base = before * added + _FULLNESS * seconds * pool.pace * pool.used
+        targets = Targets(pool.pace, base, np.maximum(old.room - added, 0), old.server)
+        for number, row in zip(own, _rows(some, balance(some, targets).place), strict=True):
+            rows[number] = row
+            np.add.at(added, row, np.array(requests[number][: len(row)], dtype=np.float64))
+    return Chosen(_spread(requests, rows), is_least=False)
+
+
+def _in_turn(requests: Sequence[Request], pool: Pool) -> list[list[int]]:
+    """OSTs in turn, server by server, from the emptiest on; one without room is passed over."""
+    order = in_turn(pool.targets.server)
+    at, room = int(np.argmin(pool.used[order])), pool.targets.room.copy()
+    rows: list[list[int]] = []
+    for request in requests:
+        largest = max(request, default=0)
+        turn = np.roll(order, -at)
+        fitting = turn[room[turn] >= largest][: len(request)]
+        row = fitting.tolist() if len(fitting) == len(request) else []
+        if row:
+            room[fitting] -= np.array(request, dtype=np.float64)
+            at = (at + int(np.flatnonzero(turn == row[-1])[0]) + 1) % len(order)
+        rows.append(row)
+    return rows
 
 
 def _spread(requests: Sequence[Request], rows: list[list[int]]) -> list[list[int]]:

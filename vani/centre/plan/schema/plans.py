@@ -64,6 +64,11 @@ class Plan(DocumentOfKinds):
         """Whether the plan omits nothing."""
         return not (self.unplaced or self.over_capacity or self.no_data)
 
+    @property
+    def caution(self) -> str:
+        """Why the plan should not be applied; empty if it should."""
+        return ""
+
 
 # Plans of kind `forward`: which job gets how many I/O nodes.
 
@@ -404,9 +409,10 @@ _Weight = Annotated[float, Field(ge=0, le=1e6), Option(metavar="W")]
 class PlaceSettings(Settings):
     """How OSTs are chosen, and how Lustre's own allocator is simulated."""
 
-    method: Literal["balanced", "tarazu", "lsa"] = Field(
-        "balanced",
-        description="How OSTs are chosen: balanced minimises the load of the fullest OST, then of the fullest server; "
+    method: Literal["fast", "balanced", "tarazu", "lsa"] = Field(
+        "fast",
+        description="How OSTs are chosen: fast minimises the simulated time, then the load of the fullest OST; "
+        "balanced minimises the load of the fullest OST, then of the fullest server; "
         "tarazu is Tarazu's algorithm 1 as printed; lsa is Lustre's own allocator.",
     )
     past_weight: Annotated[Share, BeforeValidator(_past_weight), Option(("--size-weight",), "past=0..1")] = Field(
@@ -499,8 +505,8 @@ class OstCosts(Model):
     )
     time_cost: Amount | None = Field(
         default=None,
-        description="predicted time / time with all OSTs always busy; assumes that files grow in parallel, one "
-        "component after the other, each as fast as its busiest OST; null without bytes",
+        description="simulated time to write the files / time with all OSTs always busy; null without bytes or above "
+        "2,000 files",
     )
 
 
@@ -553,12 +559,19 @@ class PlacePlan(Plan):
         description="lower bound on the OST cost of any placement of these files, found by counting; null without bytes"
     )
     is_least: bool = Field(description="true if `after.ost_cost` was proved to be minimal")
-    pin: bool = Field(description="true if setting these OSTs is worth it compared with Lustre's choice")
+    pin: bool = Field(
+        description="true if setting these OSTs is worth it compared with Lustre's choice; if false, commands, "
+        "`vani plan store` and simulations leave the choice to Lustre"
+    )
     pin_reason: str = Field(description="reason for `pin`")
     answers: list[Answer] = Field(default_factory=list, description="other measures to consider")
     allocator: list[AllocatorRange] = Field(description="range of costs by allocation rule of Lustre")
     targets: list[TargetUse] = Field(description="use of each target, in ascending order of index")
     files: list[PlacedFile] = Field(description="files in the order of jobs.yaml")
+
+    @property
+    def caution(self) -> str:
+        return "" if self.pin else f"better left to Lustre: {self.pin_reason}"
 
 
 # Plans of kind `simulate`: what would happen to the jobs of a scenario.

@@ -21,6 +21,7 @@ from vani.centre.plan.simulate.machine import (
     lock_passes,
     passes_per_s,
     pieces_of,
+    turns_of,
 )
 from vani.errors import InputError
 
@@ -197,6 +198,7 @@ class _Builder:
         self.file_sets: dict[tuple[int, str, int, str], list[list[Ints]]] = {}
         self.clipped = self.has_dom = False
         self.parts: dict[Part, Part] = {}
+        self.components: dict[int | str | None, tuple[Component, ...]] = {}
         self.entries = 0
 
     def built(self) -> Built:
@@ -305,13 +307,15 @@ class _Builder:
         if job.files:
             sizes = [(file.size, self._components(self.layout or file.layout)) for file in job.files]
             paths = [file.path for file in job.files]
-            owners = [[file.rank] for file in job.files]
+            owners = [[*range(job.processes)] if file.rank is None else [file.rank] for file in job.files]
+            turns = turns_of(file.rank for file in job.files)
         else:
             count = phase.files or job.processes
             parts = self._components(self.layout or phase.layout)
             sizes = [(phase.bytes / count, parts)] * count
             paths = [f"{phase.file_set}.{n}" for n in range(count)]
             owners = owners_of(count, job.processes)
+            turns = turns_of(own[0] for own in owners)
         planned = [self.choices.extents.get((job.name, path)) for path in paths]
         if self.layout is not None and any(planned):
             raise InputError(
@@ -325,7 +329,7 @@ class _Builder:
         ]
         key = (number, phase.file_set, len(paths), str(self.layout or phase.layout))
         if key not in self.file_sets:
-            self.file_sets[key] = self._placed(paths, sizes, planned)
+            self.file_sets[key] = self._placed(paths, sizes, planned, turns)
         for (size, parts), lists in zip(sizes, self.file_sets[key], strict=True):
             # A file that was smaller in an earlier phase grows into more components.
             while len(lists) < len(parts) and size > parts[len(lists)].start:
@@ -398,6 +402,8 @@ class _Builder:
             )
 
     def _components(self, layout: int | str | None) -> tuple[Component, ...]:
+        if layout in self.components:
+            return self.components[layout]
         usable = len(self.placer.usable)
         components = components_of(
             layout,
@@ -409,6 +415,7 @@ class _Builder:
         if isinstance(layout, int) and layout > usable:
             self.clipped = True
         self.has_dom |= any(not part.count for part in components)
+        self.components[layout] = components
         return components
 
     def _placed(
@@ -416,9 +423,11 @@ class _Builder:
         paths: Sequence[str],
         sizes: Sequence[tuple[float, tuple[Component, ...]]],
         planned: Sequence[Sequence[PlacedExtent] | None],
+        turns: Sequence[int],
     ) -> list[list[Ints]]:
         free = [n for n, own in enumerate(planned) if own is None]
-        placed = dict(zip(free, self.placer.place([sizes[n] for n in free]), strict=True))
+        chosen = self.placer.place([sizes[n] for n in free], [turns[n] for n in free])
+        placed = dict(zip(free, chosen, strict=True))
         for n, (path, own) in enumerate(zip(paths, planned, strict=True)):
             if own is None:
                 continue

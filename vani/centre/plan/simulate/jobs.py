@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -11,11 +12,11 @@ from typing import TYPE_CHECKING, Final, Literal, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from vani.centre.plan.schema.plans import ForwardPlan, PathPlan, PlacedExtent, PlacePlan, Plan
+from vani.centre.plan.schema.plans import ForwardPlan, PathPlan, PlacedExtent, PlacedFile, PlacePlan, Plan
 from vani.centre.plan.schema.scenario import ScenarioPhase
 from vani.centre.plan.simulate.events import Floats, Ints
 from vani.errors import InputError
-from vani.units import format_bytes
+from vani.units import counted, format_bytes
 
 if TYPE_CHECKING:
     from vani.centre.plan.schema.jobs import Jobs, PlannedJob
@@ -325,12 +326,10 @@ def _forward(plan: Plan, jobs: Collection[str], io_nodes: int) -> Choices:
 def _place(plan: Plan, jobs: Collection[str], io_nodes: int) -> Choices:
     del io_nodes
     plan = cast("PlacePlan", plan)
-    # A file with an extent that is left to Lustre is placed as without a plan.
-    extents = {
-        (file.job, file.path): file.extents
-        for file in plan.files
-        if file.job in jobs and file.extents and not any(extent.is_left for extent in file.extents)
-    }
+    if not plan.pin:
+        why = "the plan of OSTs leaves the choice to Lustre (`pin: false`): its files are placed as without the plan"
+        return Choices(lacks=[(job, why) for job in jobs])
+    extents = extents_of_plan(plan.files, jobs)
     placed = {job for job, _ in extents}
     lacks = [
         (job, "the plan of OSTs places none of its files: they are placed as without the plan")
@@ -338,6 +337,50 @@ def _place(plan: Plan, jobs: Collection[str], io_nodes: int) -> Choices:
         if job not in placed
     ]
     return Choices(extents=extents, lacks=lacks)
+
+
+def extents_of_plan(
+    files: Iterable[PlacedFile], jobs: Collection[str]
+) -> dict[tuple[str, str], Sequence[PlacedExtent]]:
+    """Extents by job and path. A file with an extent that is left to Lustre is placed as without a plan."""
+    return {
+        (file.job, file.path): file.extents
+        for file in files
+        if file.job in jobs and file.extents and not any(extent.is_left for extent in file.extents)
+    }
+
+
+def refuse_other_paths(choices: Choices, jobs: Sequence[Job], where: str) -> list[tuple[str, str]]:
+    """Name the files of a plan that no job writes, as (job, reason).
+
+    Raises
+    ------
+    InputError
+        The plan places files, and none of them is written: it is for other paths.
+    """
+    written = {
+        (job.name, path)
+        for job in jobs
+        for path in (
+            [file.path for file in job.files]
+            if job.files
+            else {
+                f"{phase.file_set}.{n}" for phase in job.phases for n in range(phase.files or job.processes)
+            }
+        )
+    }
+    others = [key for key in choices.extents if key not in written]
+    if choices.extents and len(others) == len(choices.extents):
+        job, path = others[0]
+        raise InputError(
+            f"the plan places {path} of job {job}, and no job of the scenario writes that",
+            where=where,
+            todo="give the jobs.yaml from which the plan was made",
+        )
+    count = Counter(job for job, _ in others)
+    return [
+        (job, f"it does not write {counted(number, 'file')} of the plan of OSTs") for job, number in count.items()
+    ]
 
 
 def _path(plan: Plan, jobs: Collection[str], io_nodes: int) -> Choices:
@@ -372,15 +415,17 @@ BY_KIND: Final[dict[str, Callable[[Plan, Collection[str], int], Choices]]] = {
 # Jobs to simulate: from a scenario's own phases, a list of jobs, or the profile or store of an earlier run.
 
 MAX_PHASES = 200_000
+_MAX_BYTES: Final = 1e18
+"""Most bytes of a phase. The sizes of its files decide what is moved."""
 
 
 @dataclass(frozen=True)
 class File:
-    """A file that process `rank` moves."""
+    """A file that process `rank` moves, or all processes of the job if that is None."""
 
     path: str
     size: float
-    rank: int
+    rank: int | None
     layout: int | str | None
 
 
@@ -459,17 +504,7 @@ def _of_planned(
     processes = job.processes or job.nodes
     rate = job.demand.iobw if job.demand is not None else None
     if job.creations:
-        files = [
-            File(
-                creation.path,
-                float(creation.size),
-                (creation.rank if creation.rank is not None else n) % processes,
-                creation.layout,
-            )
-            for n, creation in enumerate(job.creations)
-        ]
-        phase = ScenarioPhase(operation="write", bytes=sum(file.size for file in files), files=len(files))
-        return [Job(job.name, job.nodes, processes, job.submit_s, [phase], rate, files)]
+        return [job_of_creations(job)]
     if job.bytes is not None:
         pattern = job.pattern
         phase = ScenarioPhase(
@@ -487,6 +522,36 @@ def _of_planned(
         return _of_profile(own, profiles[job.profile], lacks)
     lacks.append((job.name, "no bytes, files or profile: it moves nothing and is left out"))
     return []
+
+
+def job_of_creations(job: PlannedJob) -> Job:
+    """A job that writes the files of its `creations`.
+
+    Without a number of processes, there are as many as ranks. A file without a rank belongs to the process of its
+    place in the list; by a pattern with a shared file, all processes write each file.
+    """
+    creations, pattern = job.creations or [], job.pattern
+    ranks = [creation.rank for creation in creations if creation.rank is not None]
+    processes = job.processes or max(job.nodes, max(ranks, default=0) + 1)
+    shared = pattern is not None and pattern.layout == "shared" and processes > 1
+    files = [
+        File(
+            creation.path,
+            float(creation.size),
+            None if shared else (n if creation.rank is None else creation.rank) % processes,
+            creation.layout,
+        )
+        for n, creation in enumerate(creations)
+    ]
+    phase = ScenarioPhase(
+        operation="write",
+        bytes=min(_MAX_BYTES, sum(file.size for file in files)),
+        files=len(files),
+        order=pattern.order if pattern is not None else "contiguous",
+        request=pattern.request if pattern is not None else None,
+    )
+    rate = job.demand.iobw if job.demand is not None else None
+    return Job(job.name, job.nodes, processes, job.submit_s, [phase], rate, files)
 
 
 def _of_calls(job: ScenarioJob, calls: DataCalls, lacks: list[tuple[str, str]]) -> Iterable[Job]:

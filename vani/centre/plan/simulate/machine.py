@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from functools import lru_cache
+from itertools import groupby
+from typing import TYPE_CHECKING, Final, Literal
 
 import numpy as np
 
@@ -30,6 +33,8 @@ KINDS: Final = ("node", "io_node", "whole", "server", "target", "metadata", "bur
 """Kinds of resources, in the order of the path."""
 
 _MAX_NODES: Final = 2_000_000
+LEAST_PACE: Final = 0.05
+"""Least share of its rate that a busy target has (our choice)."""
 
 
 @dataclass(frozen=True)
@@ -68,6 +73,8 @@ class Targets:
     size: Floats
     used: Floats
     usable: np.typing.NDArray[np.bool_]
+    sound: np.typing.NDArray[np.bool_]
+    """False for targets that are degraded, which are only used if the others do not suffice."""
 
 
 @dataclass(frozen=True)
@@ -216,6 +223,7 @@ def _targets(
             np.full(count, np.inf if size is None else float(size)),
             np.zeros(count),
             np.ones(count, dtype=bool),
+            np.ones(count, dtype=bool),
         ),
         np.ones(count),
     )
@@ -229,7 +237,8 @@ def _targets_now(figures: Figures, snapshot: Snapshot) -> tuple[Targets, Floats]
     most = max((peak for peak in peaks if peak), default=None)
     share = []
     for target, peak in zip(snapshot.ost, peaks, strict=True):
-        alive = 0.0 if target.state == "offline" else 1 - (target.load or 0.0)
+        # A target that is busy with other jobs still moves something.
+        alive = 0.0 if target.state == "offline" else max(LEAST_PACE, 1 - (target.load or 0.0))
         # A rate in the scenario applies to all targets; without one, each target has its own peak.
         own = peak / most if figures.target is None and most and peak is not None else 1.0
         share.append(alive * own)
@@ -240,6 +249,7 @@ def _targets_now(figures: Figures, snapshot: Snapshot) -> tuple[Targets, Floats]
             np.array([float(target.size) for target in snapshot.ost]),
             np.array([float(target.used) for target in snapshot.ost]),
             np.array([target.state != "offline" for target in snapshot.ost]),
+            np.array([target.state == "ok" for target in snapshot.ost]),
         ),
         np.array(share),
     )
@@ -436,6 +446,7 @@ def pieces_of(
     return pieces
 
 
+@lru_cache(maxsize=4096)
 def dealt(part: Component, low: float, high: float) -> Floats:
     """Bytes `low` to `high` of a file on each object of a component with round-robin stripes, shape (objects,)."""
     before, after = (_below(end - part.start, part.count, part.size) for end in (low, high))
@@ -450,9 +461,10 @@ def _below(end: float, count: int, stripe: float) -> Floats:
 
 # Chooses targets for the objects of files, as Lustre's allocator does or with other policies.
 #
-# Lustre's allocator (LSA; Tarazu, equation 1) is round-robin while free bytes differ by less than a window, and draws
-# targets weighted by free bytes otherwise. Its choice depends on its position, which is unknown, so it starts at
-# random here and results are a range over seeds.
+# Lustre's allocator (LSA; Tarazu, section 2.1.2 and equation 1) takes targets in turn, server by server, while free
+# bytes differ by less than a window, and draws targets weighted by free bytes otherwise. Its choice depends on its
+# position, which is unknown, so it starts at random here and results are a range over seeds. It passes degraded targets
+# over unless the others do not suffice. The model ignores that Lustre lowers the weight of recently used targets.
 
 RANDOM = frozenset({"round_robin", "random_start", "random", "weighted", "lsa"})
 """Policies whose result depends on the seed."""
@@ -462,31 +474,55 @@ class Placer:
     """Chooses targets for one component after another and keeps account of bytes.
 
     Targets are positions in `targets`, not Lustre's indexes.
+
+    Parameters
+    ----------
+    turn
+        Where a turn of `lsa` begins: after the previous component, or at random.
+    among
+        Mask of the targets that may be chosen; None: all.
     """
 
-    def __init__(self, targets: Targets, placement: Placement, seed: int) -> None:
-        self.targets, self.placement = targets, placement
+    def __init__(
+        self,
+        targets: Targets,
+        placement: Placement,
+        seed: int,
+        *,
+        turn: Literal["going-on", "random-start"] = "going-on",
+        among: np.typing.NDArray[np.bool_] | None = None,
+    ) -> None:
+        self.targets, self.placement, self.turn = targets, placement, turn
         self.random = np.random.default_rng(seed)
         self.used = targets.used.copy()
         self.placed = np.zeros(len(targets.index))
         """Bytes that this simulation placed on each target, shape (targets,)."""
-        self.usable = np.flatnonzero(targets.usable)
+        order = in_turn(targets.server)
+        usable = targets.usable if among is None else targets.usable & among
+        self.usable, self.sound = order[usable[order]], order[(usable & targets.sound)[order]]
         if not len(self.usable):
             raise InputError("no target is usable: all are offline", where="snapshot", todo="make one available")
         self.next = int(self.random.integers(len(self.usable)))
         servers = int(targets.server.max()) + 1
         self._servers_used = np.bincount(targets.server, self.used, minlength=servers)
 
-    def place(self, files: Sequence[tuple[float, tuple[Component, ...]]]) -> list[list[Ints]]:
-        """Targets of each component of each file, with all files growing to their sizes at the same time.
+    def place(
+        self, files: Sequence[tuple[float, tuple[Component, ...]]], turns: Sequence[int] = ()
+    ) -> list[list[Ints]]:
+        """Targets of each component of each file. Files of one turn grow to their sizes at the same time.
 
-        A component gets its objects only when its file reaches it.
+        A component gets its objects only when its file reaches it. `turns` has the place of each file among those that
+        its process writes one after another (`turns_of`); without it, all grow together.
         """
+        turns = turns or [0] * len(files)
         placed_on: list[list[Ints]] = [[] for _ in files]
-        for number in range(max((len(parts) for _, parts in files), default=0)):
-            for row, (size, parts) in zip(placed_on, files, strict=True):
-                if number < len(parts) and (size > parts[number].start or number == 0):
-                    row.append(self.targets_of_component(size, parts, number))
+        for _, together in groupby(sorted(range(len(files)), key=turns.__getitem__), key=turns.__getitem__):
+            numbers = list(together)
+            for component in range(max((len(files[n][1]) for n in numbers), default=0)):
+                for n in numbers:
+                    size, parts = files[n]
+                    if component < len(parts) and (size > parts[component].start or component == 0):
+                        placed_on[n].append(self.targets_of_component(size, parts, component))
         return placed_on
 
     def targets_of_component(self, size: float, parts: tuple[Component, ...], number: int) -> Ints:
@@ -508,39 +544,54 @@ class Placer:
         np.add.at(self._servers_used, self.targets.server[chosen], amount)
 
     def _choose(self, count: int) -> Ints:
+        among = self.sound if count <= len(self.sound) else self.usable
         policy = self.placement.policy
         if policy == "lsa":
-            policy = "round_robin" if self._is_level() else "weighted"
+            in_order = "round_robin" if self.turn == "going-on" else "random_start"
+            policy = in_order if self._is_level(among) else "weighted"  # type: ignore[assignment]
         if policy == "random_start":
-            self.next = int(self.random.integers(len(self.usable)))
+            self.next = int(self.random.integers(len(among)))
         if policy in {"round_robin", "random_start"}:
-            chosen = self.usable[(self.next + np.arange(count)) % len(self.usable)]
-            self.next = (self.next + count) % len(self.usable)
+            chosen = among[(self.next + np.arange(count)) % len(among)]
+            self.next = (self.next + count) % len(among)
             return chosen
         if policy == "least_used":
-            return self._least_used(count)
-        free = self._free() if policy == "weighted" else None
-        return self._drawn(count, free)
-
-    def _drawn(self, count: int, free: Floats | None) -> Ints:
+            order = (among, self._servers_used[self.targets.server[among]], self.used[among])
+            return among[np.lexsort(order)[:count]]
         # Weighted sampling without replacement: winners of a race with speeds w (Efraimidis and Spirakis, 2006).
-        race = self.random.exponential(size=len(self.usable))
-        if free is not None and np.isfinite(free).all():
+        race = self.random.exponential(size=len(among))
+        free = self._free(among)
+        if policy == "weighted" and np.isfinite(free).all():
             race = np.divide(race, free, out=np.full_like(race, np.inf), where=free > 0)
-        return self.usable[np.argsort(race, kind="stable")[:count]]
+        return among[np.argsort(race, kind="stable")[:count]]
 
-    def _least_used(self, count: int) -> Ints:
-        own = self.used[self.usable]
-        server = self._servers_used[self.targets.server[self.usable]]
-        return self.usable[np.lexsort((self.usable, server, own))[:count]]
+    def _free(self, among: Ints) -> Floats:
+        return np.maximum(self.targets.size[among] - self.used[among], 0.0)
 
-    def _free(self) -> Floats:
-        return np.maximum(self.targets.size[self.usable] - self.used[self.usable], 0.0)
-
-    def _is_level(self) -> bool:
-        free = self._free()
+    def _is_level(self, among: Ints) -> bool:
+        free = self._free(among)
         most = float(free.max())
         return most == np.inf or most - float(free.min()) <= self.placement.window * most
+
+
+def in_turn(server: Ints) -> Ints:
+    """Targets in round-robin order: the first of each server, then the second of each. Shape (targets,)."""
+    rank = np.zeros(len(server), dtype=np.int64)
+    seen: dict[int, int] = {}
+    for number, owner in enumerate(server.tolist()):
+        rank[number] = seen.get(owner, 0)
+        seen[owner] = rank[number] + 1
+    return np.lexsort((server, rank))
+
+
+def turns_of(ranks: Iterable[int | None]) -> list[int]:
+    """The place of each file, from 0, among the files of its process; None is a file that all processes write."""
+    seen: Counter[int | None] = Counter()
+    turns = []
+    for rank in ranks:
+        turns.append(seen[rank])
+        seen[rank] += 1
+    return turns
 
 
 # The time that write locks cost when several nodes write one file.

@@ -30,7 +30,15 @@ from vani.centre.plan.schema.scenario import Placement, Scenario, Variant
 from vani.centre.plan.schema.snapshot import Snapshot
 from vani.centre.plan.simulate.events import Change, Floats, SimulatedRun, most_steps, run
 from vani.centre.plan.simulate.flows import Built, build
-from vani.centre.plan.simulate.jobs import Choices, DataCalls, Job, choices_of, data_calls, jobs_of
+from vani.centre.plan.simulate.jobs import (
+    Choices,
+    DataCalls,
+    Job,
+    choices_of,
+    data_calls,
+    jobs_of,
+    refuse_other_paths,
+)
 from vani.centre.plan.simulate.machine import KINDS, RANDOM, Machine, Placer, machine_of
 from vani.cli.profile import profile_of
 from vani.cli.sources import Decoding, Resources, is_trace
@@ -146,6 +154,8 @@ def play(
     names = variant.plans if variant.plans is not None else scenario.plans
     plans = [named.plans[name] for name in names]
     choices = choices_of(plans, [job.name for job in jobs], machine.io_nodes)
+    if only is None:
+        lacks += refuse_other_paths(choices, jobs, where)
     failures = variant.failures if variant.failures is not None else scenario.failures
     seeds = scenario.seeds if placement.policy in RANDOM else scenario.seeds[:1]
     runs, changes, used = [], [], 0.0
