@@ -55,7 +55,8 @@ def pinning(after: OstCosts, ranges: Sequence[AllocatorRange], settings: PlaceSe
     )
     if gain * _ALIKE < 1:
         return False, f"{figures}, which is slower"
-    if gain < _WORTH:
+    # Worth it even next to the fastest draw: where Lustre begins is not known.
+    if gain < _WORTH or time.low < _ALIKE * after.time_cost:
         return False, f"{figures}: too little to switch Lustre's own balancing off"
     return True, figures
 
