@@ -12,6 +12,7 @@ import pytest
 from tests.preload.building import compiler
 from tests.readers.strace_logs import strace_or_skip
 from vani.schema.job import Job
+from vani.schema.profile import Profile
 
 DATA = Path(__file__).resolve().parents[1] / "data" / "traces"
 
@@ -147,3 +148,16 @@ def test_growth_of_files_shows_what_strace_misses(run, desk):
     after = {Path(file.path).name: file for file in Job.load("t/job.yaml").files_after}
     assert {name: file.size for name, file in after.items()} == {"plain": 1000, "vectors": 100000, "mapped": 65536}
     assert all(file.allocated >= file.size and file.allocated_before == 0 for file in after.values())
+
+
+def test_holes_and_reserved_space_are_no_bytes_of_data(run, desk):
+    strace_or_skip()
+    code = "import os; f = os.open('reserved', os.O_CREAT | os.O_WRONLY); os.posix_fallocate(f, 0, 1 << 20)"
+    code += "; os.write(f, b'x' * 1000); f = os.open('sparse', os.O_CREAT | os.O_WRONLY)"
+    code += "; os.pwrite(f, b'x' * 1000, 1 << 20)"
+    assert run("trace", "-o", "t", "--tracer", "strace", "--", sys.executable, "-c", code).status == 0
+    after = {Path(file.path).name: file for file in Job.load("t/job.yaml").files_after}
+    assert {name: file.size for name, file in after.items()} == {"reserved": 1 << 20, "sparse": (1 << 20) + 1000}
+    assert all(1000 <= file.allocated <= 2 << 16 for file in after.values())
+    assert run("profile", "t", "-o", "p.yaml", "-q").status == 0
+    assert Profile.load("p.yaml").unseen == []
