@@ -12,16 +12,18 @@ from hypothesis import strategies as st
 
 from vani.centre.plan.placement.layouts import (
     Writing,
-    allocate,
     extents,
-    in_turn,
     settable,
     stripe_bytes,
     stripe_size_for,
     tarazu_stripe_size,
 )
 from vani.centre.plan.placement.search import Stripes, Targets, balance, largest_first, least_level, levels
-from vani.centre.plan.placement_methods import cheapest, flow_cost
+from vani.centre.plan.placement_methods import cheapest
+from vani.centre.plan.schema.scenario import Placement
+from vani.centre.plan.simulate.machine import Component as Part
+from vani.centre.plan.simulate.machine import Placer, in_turn, turns_of
+from vani.centre.plan.simulate.machine import Targets as UsableTargets
 from vani.models.pfl import Component, Layout
 from vani.models.striping import LARGEST_STRIPE, STRIPE_UNIT
 from vani.models.tarazu_layout import CONFIGURATION_1
@@ -250,7 +252,8 @@ def test_cost_of_algorithm_1_equals_a_minimum_cost_maximum_flow(counts, kinds):
     for target, (cost, most) in enumerate(kinds):
         graph.add_edge(("o", target), "sink", capacity=most, weight=cost)
     flow = nx.max_flow_min_cost(graph, "source", "sink")
-    assert flow_cost(found, costs) == (sum(flow["source"].values()), nx.cost_of_flow(graph, flow))
+    taken = np.bincount([target for targets in found for target in targets], minlength=len(costs))
+    assert (taken.sum(), taken @ costs) == (sum(flow["source"].values()), nx.cost_of_flow(graph, flow))
 
 
 # --- Lustre's allocator ---------------------------------------------------------------------------
@@ -260,27 +263,57 @@ def test_targets_are_chosen_server_by_server():
     assert in_turn(np.array([0, 0, 0, 1, 1, 2])).tolist() == [0, 3, 5, 1, 4, 2]
 
 
+def placer(free, *, policy="lsa", seed=0, sound=None, window=0.17) -> Placer:
+    """Lustre's allocator on targets of 1,000 bytes, each with its own server."""
+    count = len(free)
+    is_sound = np.ones(count, dtype=bool) if sound is None else np.array(sound)
+    size, used = np.full(count, 1000.0), 1000.0 - np.array(free, dtype=float)
+    targets = UsableTargets(np.arange(count), np.arange(count), size, used, np.ones(count, dtype=bool), is_sound)
+    return Placer(targets, Placement(policy=policy, window=window), seed)
+
+
+def files_of(number, count, size=0.0):
+    return [(size, (Part(0.0, None, count, 1.0),))] * number
+
+
 def test_round_robin_continues_from_file_to_file():
-    targets = targets_of((10.0,) * 6, per_server=1)
-    place = allocate([[1] * 4] * 3, targets, seed=3, turn="going-on", weighted=False)
+    place = np.concatenate([row[0] for row in placer([1000] * 6, seed=3).place(files_of(3, 4))])
     assert np.bincount(place).tolist() == [2] * 6
     assert np.all(np.diff(place) % 6 == 1)
 
 
+def test_components_get_their_targets_when_files_reach_them():
+    parts = (Part(0.0, 4.0, 1, 1.0), Part(4.0, None, 2, 1.0))
+    together = placer([1000] * 6).place([(9.0, parts)] * 2)
+    begin = int(together[0][0][0])
+    # Both first components, then both second ones; one after the other if a process writes both files.
+    assert [row.tolist() for file in together for row in file] == [
+        [begin], [(begin + 2) % 6, (begin + 3) % 6], [(begin + 1) % 6], [(begin + 4) % 6, (begin + 5) % 6]
+    ]  # fmt: skip
+    turns = turns_of([0, 0])
+    assert turns == [0, 1]
+    in_sequence = placer([1000] * 6).place([(9.0, parts)] * 2, turns)
+    assert np.concatenate([row for file in in_sequence for row in file]).tolist() == [(begin + n) % 6 for n in range(6)]
+
+
 def test_beyond_the_window_targets_are_drawn_by_free_space():
-    free = (1000, 1000, 1, 1)
-    targets = targets_of((1000.0,) * 4, room=free, per_server=1)
-    drawn = np.bincount(allocate([[0]] * 400, targets, seed=0, window=0.17), minlength=4)
-    assert drawn[:2].min() > 150
-    even = np.bincount(allocate([[0]] * 400, targets, seed=0, window=1.0), minlength=4)
-    assert even.tolist() == [100] * 4
+    def counts(window):
+        rows = placer([1000, 1000, 1, 1], window=window).place(files_of(400, 1))
+        return np.bincount([int(row[0][0]) for row in rows], minlength=4)
+
+    assert counts(0.17)[:2].min() > 150
+    assert counts(1.0).tolist() == [100] * 4
 
 
 def test_equal_seeds_give_equal_draws_and_different_seeds_different_ones():
-    targets = targets_of((1000.0,) * 9, per_server=3)
-    draws = [allocate([[5] * 3] * 9, targets, seed=seed, weighted=True).tolist() for seed in (1, 1, 2)]
+    draws = [
+        np.concatenate([row[0] for row in placer([1000] * 9, policy="weighted", seed=seed).place(files_of(9, 3))]).tolist()
+        for seed in (1, 1, 2)
+    ]
     assert draws[0] == draws[1] != draws[2]
 
 
-def test_file_with_more_stripes_than_targets_is_skipped():
-    assert allocate([[1] * 3, [1]], targets_of((10.0,) * 2), seed=0).tolist()[:3] == [-1] * 3
+def test_degraded_targets_are_passed_over_unless_the_others_do_not_suffice():
+    few = placer([1000] * 4, sound=[True, False, True, True]).place(files_of(9, 3))
+    assert {int(target) for row in few for target in row[0]} == {0, 2, 3}
+    assert sorted(placer([1000] * 4, sound=[True, False, True, True]).place(files_of(1, 4))[0][0].tolist()) == [0, 1, 2, 3]

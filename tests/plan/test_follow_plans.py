@@ -27,8 +27,8 @@ def scenario(desk: Path, text: str) -> Path:
 
 
 def test_files_are_on_the_osts_of_their_plan(desk):
-    plan = centre.plan_place(desk / "ior-files.yaml", desk / "testbed-empty.yaml")
-    (desk / "plan.yaml").write_text(plan.to_yaml())
+    plan = centre.plan_place(desk / "ior-files.yaml", desk / "testbed-empty.yaml", method="balanced")
+    (desk / "plan.yaml").write_text(plan.model_copy(update={"pin": True}).to_yaml())
     found = centre.plan_simulate(
         scenario(
             desk,
@@ -41,6 +41,17 @@ def test_files_are_on_the_osts_of_their_plan(desk):
     assert planned.ost_cost < lustre.ost_cost
     assert planned.makespan_s < lustre.makespan_s
     assert {one.kind for one in found.inputs} == {"scenario", "snapshot", "plan", "jobs", "layout"}
+
+
+def test_plan_for_other_paths_is_refused_and_one_better_left_to_lustre_named(desk):
+    plan = centre.plan_place(desk / "ior-files.yaml", desk / "testbed-empty.yaml")
+    (desk / "plan.yaml").write_text(plan.to_yaml())
+    text = "machine: {snapshot: testbed-empty.yaml, target: 1.0e8}\njobs: ior-files.yaml\nplans: [plan.yaml]\n"
+    found = centre.plan_simulate(scenario(desk, text))
+    assert any("leaves the choice to Lustre" in left.reason for left in found.no_data)
+    (desk / "plan.yaml").write_text(plan.model_copy(update={"pin": True}).to_yaml().replace("/ior/", "/other/"))
+    with pytest.raises(InputError, match="no job of the scenario writes that"):
+        centre.plan_simulate(scenario(desk, text))
 
 
 def test_compute_nodes_keep_to_the_forwarding_nodes_of_a_plan_of_paths(desk):

@@ -49,12 +49,6 @@ def cheapest(counts: Sequence[int], costs: Floats, capacity: Ints) -> list[list[
     return targets_of_request
 
 
-def flow_cost(places: Sequence[Sequence[int]], costs: Floats) -> tuple[int, float]:
-    """Number of placed stripes and their total cost."""
-    taken = np.bincount([target for targets in places for target in targets], minlength=len(costs))
-    return int(taken.sum()), float(np.dot(taken, costs))
-
-
 # Chooses OSTs for requests with each method: sound ones first, and degraded ones only for the rest.
 
 Request = Sequence[int]
