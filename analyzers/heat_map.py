@@ -17,45 +17,23 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from vani.analyzers import int_table
 from vani.analyzers.batch import Batch
 from vani.analyzers.characterise import workload_of
-from vani.analyzers.int_table import (
-    KINDS,
-    NO_VALUE,
-    Factorized,
-    IntTable,
-    Sums,
-    SumsBuilder,
-    group,
-    pack,
-    totals,
-    unpack,
-)
 from vani.analyzers.intervals import Intervals, merge
 from vani.analyzers.measures.accesses import BINS, LIBRARIES
 from vani.analyzers.passes.measure_workload import Task, tasks_of, trace_facts, with_names
 from vani.analyzers.workload import Context, Workload
 from vani.calls import Kind, Layer
 from vani.engine.executor import Executor
-from vani.schema.timeline import (
-    LAYERS,
-    CallTimes,
-    FileUse,
-    HeatMap,
-    HeatRow,
-    KindSeconds,
-    LayerCost,
-    LongCall,
-    ProcessTotals,
-    SizeClass,
-)
+from vani.schema import timeline
 from vani.store.read import Store
 
 Ints = NDArray[np.int64]
 
 MAX_ROWS = 512
 MAX_BINS = 150
-OF_LAYER = (max(LIBRARIES) + 1, KINDS)
+OF_LAYER = (max(LIBRARIES) + 1, int_table.KINDS)
 """Widths of keys of layer and kind."""
 ALL_CALLS = OF_LAYER[0] * OF_LAYER[1]
 """All counted calls, in addition to keys of layer and kind."""
@@ -87,7 +65,7 @@ class Grid:
         return self.processes, self.patterns
 
 
-def rows_of(workload: Workload, ranks: Sequence[int]) -> list[HeatRow]:
+def rows_of(workload: Workload, ranks: Sequence[int]) -> list[timeline.HeatRow]:
     """One row per process, or per block of neighbouring processes if there are more than `MAX_ROWS`."""
     if len(ranks) > MAX_ROWS:
         step = -(-workload.processes // MAX_ROWS)
@@ -102,7 +80,7 @@ def rows_of(workload: Workload, ranks: Sequence[int]) -> list[HeatRow]:
         trace = int(np.searchsorted(workload.process_base, first, side="right")) - 1
         base = workload.process_base[trace]
         rows.append(
-            HeatRow(
+            timeline.HeatRow(
                 app=workload.apps[workload.app_of_trace[trace]],
                 trace=trace,
                 first_process=first,
@@ -198,7 +176,7 @@ MAX_CALLS: Final = 100
 """Number of calls that are listed."""
 EDGES: Final = np.array([first * 10**power for power in range(13) for first in (1, 2, 5)], np.int64)
 """Durations (ns) at which classes begin, except the class of calls that took no time."""
-DURATIONS: Final = (KINDS, len(EDGES) + 1)
+DURATIONS: Final = (int_table.KINDS, len(EDGES) + 1)
 """Widths of keys of kind and duration class."""
 
 
@@ -264,12 +242,12 @@ class Collected:
     (calls, time).
     """
 
-    sums: Sums
+    sums: int_table.Sums
     longest: Long
 
 
 def collect(task: Task, grid: Grid, stores: Sequence[Store], contexts: Sequence[Context]) -> Collected:
-    store, sums, longest = stores[task.trace], SumsBuilder(), Long.joined([])
+    store, sums, longest = stores[task.trace], int_table.SumsBuilder(), Long.joined([])
     union = _Union(grid, sums)
     for calls in store.batches(store.manifest.parts[task.part], _COLUMNS):
         batch = Batch(contexts[task.trace], calls)
@@ -281,43 +259,43 @@ def collect(task: Task, grid: Grid, stores: Sequence[Store], contexts: Sequence[
     return Collected(sums.result(), longest)
 
 
-def _add(batch: Batch, rows: Ints, grid: Grid, sums: SumsBuilder) -> None:
+def _add(batch: Batch, rows: Ints, grid: Grid, sums: int_table.SumsBuilder) -> None:
     """Add everything about some calls except the unions of their intervals."""
 
     def add(name: str, keys: Ints, columns: Mapping[str, NDArray[Any]]) -> None:
-        dense = Factorized.of(keys)
+        dense = int_table.Factorized.of(keys)
         sums.add(name, dense.keys, {column: dense.sum(values) for column, values in columns.items()})
 
     process, kind, size = batch.process[rows], batch.kind[rows], batch.bytes[rows]
     start, end, duration = batch.start[rows], batch.end[rows], batch.duration[rows]
     read, write = kind == Kind.READ, kind == Kind.WRITE
-    known = np.where((size == NO_VALUE) | ~(read | write), 0, size)
+    known = np.where((size == int_table.NO_VALUE) | ~(read | write), 0, size)
     moved = {"read": np.where(read, known, 0), "written": np.where(write, known, 0)}
     moves, ones = np.flatnonzero(known), np.ones(len(rows), np.int64)
     row = grid.row_of_process[process[moves]]
     for piece, bin_, amount in spread(start[moves], end[moves], known[moves], grid):
         out = write[moves][piece]
         columns = {"read": np.where(out, 0, amount), "written": np.where(out, amount, 0)}
-        sums.add("cells", pack((row[piece], bin_), grid.cells), columns)
+        sums.add("cells", int_table.pack((row[piece], bin_), grid.cells), columns)
     length = np.searchsorted(EDGES, duration, side="right")
-    add("durations", pack((kind.astype(np.int64), length), DURATIONS), {"calls": ones, "time": duration})
+    add("durations", int_table.pack((kind.astype(np.int64), length), DURATIONS), {"calls": ones, "time": duration})
     add("processes", process, moved | {"operations": ones})
     data = np.flatnonzero(read | write)
-    sized, size_class = size[data] != NO_VALUE, np.searchsorted(_SIZE_EDGES, size[data], side="right")
+    sized, size_class = size[data] != int_table.NO_VALUE, np.searchsorted(_SIZE_EDGES, size[data], side="right")
     classes = (np.where(sized, write[data], 2), np.where(sized, size_class, 0))
     columns = {"operations": ones[data], "bytes": known[data], "time": duration[data]}
-    add("sizes", pack(classes, SIZE_CLASSES), columns)
+    add("sizes", int_table.pack(classes, SIZE_CLASSES), columns)
     file = batch.file[rows][data]
     add("files", file, {"operations": ones[data]})
     columns = {"reads": read[data].astype(np.int64), "writes": write[data].astype(np.int64)}
     columns |= {name: column[data] for name, column in moved.items()}
-    add("uses", pack((process[data], grid.pattern_of_file[file]), grid.uses), columns)
+    add("uses", int_table.pack((process[data], grid.pattern_of_file[file]), grid.uses), columns)
 
 
 class _Union:
     """Unions of each process's calls: of all counted calls, cut into bins, and by library and kind."""
 
-    def __init__(self, grid: Grid, sums: SumsBuilder) -> None:
+    def __init__(self, grid: Grid, sums: int_table.SumsBuilder) -> None:
         self._grid = grid
         self._sums = sums
         self._pending = Intervals()
@@ -327,17 +305,17 @@ class _Union:
     def add(self, batch: Batch, rows: Ints) -> None:
         """Add a batch's calls; `rows` are its counted calls on data set files."""
         process, start, end = batch.process[rows], batch.start[rows], batch.end[rows]
-        code = pack((batch.layer[rows], batch.kind[rows]), OF_LAYER)
+        code = int_table.pack((batch.layer[rows], batch.kind[rows]), OF_LAYER)
         layer, kind = batch.all_calls("layer"), batch.all_calls("kind")
-        above = np.flatnonzero(np.isin(layer, LIBRARIES) & (kind < KINDS))
+        above = np.flatnonzero(np.isin(layer, LIBRARIES) & (kind < int_table.KINDS))
         workload, trace = batch.context.workload, batch.context.trace
         rank = batch.all_calls("rank")[above].astype(np.int64)
         begun = batch.all_calls("start_ns")[above] + workload.shift_ns[trace]
-        of_library = pack((layer[above], kind[above]), OF_LAYER)
+        of_library = int_table.pack((layer[above], kind[above]), OF_LAYER)
         groups = [
-            pack((process, ALL_CALLS), self._widths),
-            pack((process, code), self._widths),
-            pack((rank + workload.process_base[trace], of_library), self._widths),
+            int_table.pack((process, ALL_CALLS), self._widths),
+            int_table.pack((process, code), self._widths),
+            int_table.pack((rank + workload.process_base[trace], of_library), self._widths),
         ]
         group_ = np.concatenate(groups)
         if not len(group_):
@@ -346,7 +324,7 @@ class _Union:
         ends = np.concatenate((end, end, begun + batch.all_calls("duration_ns")[above]))
         intervals = Intervals.joined([self._pending, merge(group_, starts, ends)])
         # Ranks come one after the other, so those before the last have no more calls.
-        owner, (own, _) = unpack(group_, self._widths)[0], unpack(intervals.group, self._widths)
+        owner, (own, _) = int_table.unpack(group_, self._widths)[0], int_table.unpack(intervals.group, self._widths)
         current = int(owner.max())
         done = own != current
         if len(intervals) - int(done.sum()) > _MAX_HELD:
@@ -360,18 +338,18 @@ class _Union:
         self._pending = Intervals()
 
     def _book(self, union: Intervals) -> None:
-        process, code = unpack(union.group, self._widths)
+        process, code = int_table.unpack(union.group, self._widths)
         length, row, whole = union.end - union.start, self._grid.row_of_process[process], code == ALL_CALLS
         self._sums.add("layers", code[~whole], {"time": length[~whole]})
         self._sums.add("busy_processes", process[whole], {"time": length[whole]})
-        layer, kind = unpack(code, OF_LAYER)
+        layer, kind = int_table.unpack(code, OF_LAYER)
         # The time of all calls, and of file-system calls by kind.
         for name, chosen in (("busy", whole), ("kinds", ~whole & (layer <= Layer.STDIO))):
             at = np.flatnonzero(chosen)
             for piece, bin_, part in spread(union.start[at], union.end[at], length[at], self._grid):
-                key = pack((row[at][piece], bin_), self._grid.cells)
+                key = int_table.pack((row[at][piece], bin_), self._grid.cells)
                 if name == "kinds":
-                    key = key * KINDS + kind[at][piece]
+                    key = key * int_table.KINDS + kind[at][piece]
                 self._sums.add(name, key, {"time": part})
 
 
@@ -380,7 +358,7 @@ _KIND_NAMES = ("read", "write", "metadata", "sync")
 """Names in the order of `Kind`."""
 
 
-def heat_map(stores: Sequence[Store], names: Sequence[str], executor: Executor) -> HeatMap:
+def heat_map(stores: Sequence[Store], names: Sequence[str], executor: Executor) -> timeline.HeatMap:
     """Read a workload's stores once and distribute their calls over time and processes.
 
     Parameters
@@ -399,22 +377,22 @@ def heat_map(stores: Sequence[Store], names: Sequence[str], executor: Executor) 
     parts: list[Collected] = list(
         executor.map(collect, tasks_of(stores), stage="timeline", broadcast=(grid, stores, contexts))
     )
-    sums, calls = Sums.merged([part.sums for part in parts]), Long.joined([part.longest for part in parts])
+    sums, calls = int_table.Sums.merged([part.sums for part in parts]), Long.joined([part.longest for part in parts])
     return _assembled(workload, grid, rows, patterns, sums, calls)
 
 
 def _assembled(
-    workload: Workload, grid: Grid, rows: list[HeatRow], patterns: list[str], sums: Sums, calls: Long
-) -> HeatMap:
+    workload: Workload, grid: Grid, rows: list[timeline.HeatRow], patterns: list[str], sums: int_table.Sums, calls: Long
+) -> timeline.HeatMap:
     everyone = np.arange(workload.processes)
 
     def table(name: str, column: str) -> Ints:
-        return totals(len(rows) * grid.bins, sums[name].keys, sums[name][column]).reshape(-1, grid.bins)
+        return int_table.totals(len(rows) * grid.bins, sums[name].keys, sums[name][column]).reshape(-1, grid.bins)
 
     def of_process(name: str, column: str) -> Ints:
         return sums[name].at(everyone, column)
 
-    return HeatMap(
+    return timeline.HeatMap(
         bin_s=grid.bin_ns / 1e9,
         bins=grid.bins,
         runtime_s=workload.span_ns / 1e9,
@@ -425,7 +403,7 @@ def _assembled(
         seconds=_seconds(sums["kinds"], len(rows), grid.bins),
         calls=_call_times(sums["durations"]),
         longest=_longest(calls, workload),
-        processes=ProcessTotals(
+        processes=timeline.ProcessTotals(
             bytes_read=of_process("processes", "read").tolist(),
             bytes_written=of_process("processes", "written").tolist(),
             operations=of_process("processes", "operations").tolist(),
@@ -435,20 +413,21 @@ def _assembled(
         first_process=list(workload.process_base),
         sizes=_sizes(sums["sizes"]),
         layers=_layers(sums["layers"]),
-        unsized=int(sums["sizes"].at(pack((np.array([2]), 0), SIZE_CLASSES), "operations")[0]),
+        unsized=int(sums["sizes"].at(int_table.pack((np.array([2]), 0), SIZE_CLASSES), "operations")[0]),
         uses=_uses(workload, grid, patterns, sums),
     )
 
 
-def _seconds(kinds: IntTable, rows: int, bins: int) -> KindSeconds:
-    seconds = totals(rows * bins * KINDS, kinds.keys, kinds["time"]).reshape(rows, bins, KINDS) / 1e9
-    return KindSeconds.model_validate({name: seconds[:, :, i].tolist() for i, name in enumerate(_KIND_NAMES)})
+def _seconds(kinds: int_table.IntTable, rows: int, bins: int) -> timeline.KindSeconds:
+    spent = int_table.totals(rows * bins * int_table.KINDS, kinds.keys, kinds["time"])
+    seconds = spent.reshape(rows, bins, int_table.KINDS) / 1e9
+    return timeline.KindSeconds.model_validate({name: seconds[:, :, i].tolist() for i, name in enumerate(_KIND_NAMES)})
 
 
-def _call_times(durations: IntTable) -> list[CallTimes]:
-    kind, place = unpack(durations.keys, DURATIONS)
+def _call_times(durations: int_table.IntTable) -> list[timeline.CallTimes]:
+    kind, place = int_table.unpack(durations.keys, DURATIONS)
     return [
-        CallTimes.model_validate(
+        timeline.CallTimes.model_validate(
             {
                 "kind": _KIND_NAMES[kind[i]],
                 "least_s": int(EDGES[place[i] - 1]) / 1e9 if place[i] else 0.0,
@@ -460,10 +439,10 @@ def _call_times(durations: IntTable) -> list[CallTimes]:
     ]
 
 
-def _longest(calls: Long, workload: Workload) -> list[LongCall]:
+def _longest(calls: Long, workload: Workload) -> list[timeline.LongCall]:
     trace = np.searchsorted(workload.process_base, calls.process, side="right") - 1
     return [
-        LongCall.model_validate(
+        timeline.LongCall.model_validate(
             {
                 "app": workload.apps[workload.app_of_trace[at]],
                 "rank": int(process) - workload.process_base[at],
@@ -472,7 +451,7 @@ def _longest(calls: Long, workload: Workload) -> list[LongCall]:
                 "kind": _KIND_NAMES[kind],
                 "start_s": start / 1e9,
                 "duration_s": duration / 1e9,
-                "bytes": None if size == NO_VALUE else size,
+                "bytes": None if size == int_table.NO_VALUE else size,
             }
         )
         for at, process, file, function, kind, start, duration, size in zip(
@@ -486,13 +465,13 @@ def _longest(calls: Long, workload: Workload) -> list[LongCall]:
     ]
 
 
-def _sizes(sizes: IntTable) -> list[SizeClass]:
+def _sizes(sizes: int_table.IntTable) -> list[timeline.SizeClass]:
     classes = []
-    for i, (direction, size_class) in enumerate(zip(*unpack(sizes.keys, SIZE_CLASSES), strict=True)):
+    for i, (direction, size_class) in enumerate(zip(*int_table.unpack(sizes.keys, SIZE_CLASSES), strict=True)):
         if direction == 2:
             continue
         classes.append(
-            SizeClass(
+            timeline.SizeClass(
                 direction="write" if direction else "read",
                 size=BINS[size_class],
                 operations=int(sizes["operations"][i]),
@@ -503,23 +482,23 @@ def _sizes(sizes: IntTable) -> list[SizeClass]:
     return classes
 
 
-def _layers(times: IntTable) -> list[LayerCost]:
+def _layers(times: int_table.IntTable) -> list[timeline.LayerCost]:
     costs = []
-    for name in LAYERS:
+    for name in timeline.LAYERS:
         layer = Layer[name.upper()]
-        keys = pack((layer, np.arange(KINDS)), OF_LAYER)
+        keys = int_table.pack((layer, np.arange(int_table.KINDS)), OF_LAYER)
         if len(times) and np.isin(keys, times.keys).any():
             read, write, metadata, sync = (times.at(keys, "time") / 1e9).tolist()
-            costs.append(LayerCost(layer=name, read=read, write=write, metadata=metadata, sync=sync))
+            costs.append(timeline.LayerCost(layer=name, read=read, write=write, metadata=metadata, sync=sync))
     return costs
 
 
-def _uses(workload: Workload, grid: Grid, patterns: list[str], sums: Sums) -> list[FileUse]:
+def _uses(workload: Workload, grid: Grid, patterns: list[str], sums: int_table.Sums) -> list[timeline.FileUse]:
     """Uses of each app and pattern; all patterns except those with most bytes are merged."""
     uses, used = sums["uses"], sums["files"]
     width = len(patterns)
-    process, of_pattern = unpack(uses.keys, grid.uses)
-    moved = group(of_pattern, {"bytes": uses["read"] + uses["written"]})
+    process, of_pattern = int_table.unpack(uses.keys, grid.uses)
+    moved = int_table.group(of_pattern, {"bytes": uses["read"] + uses["written"]})
     order = sorted(range(len(moved)), key=lambda i: (-int(moved["bytes"][i]), patterns[moved.keys[i]]))
     shown = [int(moved.keys[i]) for i in order[:_MAX_PATTERNS]]
     place = np.full(width, len(shown), np.int64)
@@ -530,20 +509,20 @@ def _uses(workload: Workload, grid: Grid, patterns: list[str], sums: Sums) -> li
     names = [*map(common_pattern, shown_paths), ""]
     # By process first, because one that uses several of the merged patterns counts once.
     widths = (workload.processes, len(names))
-    own = uses.rekeyed(pack((process, place[of_pattern]), widths))
-    process, shown_as = unpack(own.keys, widths)
+    own = uses.rekeyed(int_table.pack((process, place[of_pattern]), widths))
+    process, shown_as = int_table.unpack(own.keys, widths)
     trace = np.searchsorted(workload.process_base, process, side="right") - 1
     sides = (("readers", "reads"), ("writers", "writes"))
     columns = {users: (own[calls] > 0).astype(np.int64) for users, calls in sides}
     columns |= {f"bytes_{name}": own[name] for name in ("read", "written")}
     of_apps = (len(names), len(workload.apps))
-    table = group(pack((shown_as, np.array(workload.app_of_trace)[trace]), of_apps), columns)
+    table = int_table.group(int_table.pack((shown_as, np.array(workload.app_of_trace)[trace]), of_apps), columns)
     return [
-        FileUse(
+        timeline.FileUse(
             pattern=names[name],
             files=int(files[name]),
             app=workload.apps[app],
             **{column: int(table[column][i]) for column in columns},
         )
-        for i, (name, app) in enumerate(zip(*unpack(table.keys, of_apps), strict=True))
+        for i, (name, app) in enumerate(zip(*int_table.unpack(table.keys, of_apps), strict=True))
     ]

@@ -4,30 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from vani.advisors import mpiio, rule
 from vani.advisors.commands import comment
 from vani.advisors.data_files import LayerGroup, extent
-from vani.advisors.mpiio import (
-    buffer_size,
-    cb_nodes,
-    hint_lines,
-    in_mpiio_s,
-    mpiio_files,
-    mpiio_uses,
-    per_host,
-    set_hints,
-)
 from vani.advisors.placement import Pieces, pieces_of
-from vani.advisors.rule import (
-    NO_LAYOUTS,
-    Answer,
-    Finding,
-    Layouts,
-    MatchingRule,
-    Value,
-    Verdict,
-    figures,
-    known_figures,
-)
 from vani.units import MiB, counted, format_bytes, format_count
 
 if TYPE_CHECKING:
@@ -39,7 +19,7 @@ if TYPE_CHECKING:
 _BUFFER = 16 * MiB
 
 
-class Aggregators(MatchingRule):
+class Aggregators(rule.MatchingRule):
     """Collective I/O goes through aggregators that fit neither the stripes of the file nor the processes.
 
     Looks at
@@ -67,7 +47,7 @@ class Aggregators(MatchingRule):
     """
 
     id = "MIO002"
-    needs = ("interfaces", mpiio_files)
+    needs = ("interfaces", mpiio.mpiio_files)
     settles = "aggregators"
     sources = ("ROMIO users guide", "Lustre manual, section 19.2")
 
@@ -76,10 +56,10 @@ class Aggregators(MatchingRule):
     # Our choice: at least half of the calls, because aggregators do not help with the others.
     min_collective = 0.5
 
-    def check(self, profile: Profile, system: System, layouts: Layouts = NO_LAYOUTS) -> Verdict:
-        return self.among(self._judge(use, profile, system, layouts) for use in mpiio_uses(profile))
+    def check(self, profile: Profile, system: System, layouts: rule.Layouts = rule.NO_LAYOUTS) -> rule.Verdict:
+        return self.among(self._judge(use, profile, system, layouts) for use in mpiio.mpiio_uses(profile))
 
-    def _judge(self, use: LayerGroup, profile: Profile, system: System, layouts: Layouts) -> Answer:
+    def _judge(self, use: LayerGroup, profile: Profile, system: System, layouts: rule.Layouts) -> rule.Answer:
         if use.layer.collective_share is None:
             return use.missing("collective_share") or ""
         if use.layer.collective_share < self.min_collective:
@@ -93,13 +73,13 @@ class Aggregators(MatchingRule):
         nodes = profile.job.nodes
         hints: dict[str, str | int] = {}
         if pieces.targets is not None:
-            hints["cb_nodes"] = cb_nodes(use.app.processes, pieces.targets)
+            hints["cb_nodes"] = mpiio.cb_nodes(use.app.processes, pieces.targets)
             if hints["cb_nodes"] == 1:
                 return f"{pieces.because}: one aggregator would write for all, so more stripes come first (LUS002)"
-            if nodes and (hosts := per_host(int(hints["cb_nodes"]), nodes)):
+            if nodes and (hosts := mpiio.per_host(int(hints["cb_nodes"]), nodes)):
                 hints["cb_config_list"] = hosts
-        hints["cb_buffer_size"] = buffer_size(pieces.size)
-        own = set_hints(use.layer, hints)
+        hints["cb_buffer_size"] = mpiio.buffer_size(pieces.size)
+        own = mpiio.set_hints(use.layer, hints)
         if nodes is not None and not own and hints.get("cb_nodes") == nodes and _BUFFER % pieces.size == 0:
             return (
                 f"{pieces.because}: an aggregator on each node, and buffers of {format_bytes(_BUFFER)}, are what ROMIO "
@@ -107,25 +87,25 @@ class Aggregators(MatchingRule):
             )
         if own == {key: str(value) for key, value in hints.items()}:
             return "the program sets the fitting cb_nodes and cb_buffer_size itself"
-        current: dict[str, Value] = dict(own)
+        current: dict[str, rule.Value] = dict(own)
         if "cb_nodes" in hints and "cb_nodes" not in own and nodes is not None:
             # ROMIO's default, `cb_config_list *:1`: one per node.
             current["cb_nodes"] = nodes
-        lines = hint_lines(hints, use.path)
+        lines = mpiio.hint_lines(hints, use.path)
         if own:
             lines = [*comment("the program sets some of these with MPI_Info_set: change them there"), *lines]
-        return Finding(
+        return rule.Finding(
             target=use.target,
             reason=_sentence(use, pieces, hints, nodes),
             confidence=0.6 * pieces.certainty,
-            touched_s=in_mpiio_s(use),
+            touched_s=mpiio.in_mpiio_s(use),
             acts_on="libraries",
             recommended=dict(hints),
             current=current,
             evidence=[
                 *use.layer_figures("collective_share"),
-                *figures(use.app, f"apps[{profile.apps.index(use.app)}]", "processes"),
-                *known_figures(profile, "", "job.nodes"),
+                *rule.figures(use.app, f"apps[{profile.apps.index(use.app)}]", "processes"),
+                *rule.known_figures(profile, "", "job.nodes"),
                 *pieces.evidence,
                 *use.figures("path"),
             ],

@@ -5,20 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
+from vani.advisors import mpiio
 from vani.advisors.commands import comment
 from vani.advisors.data_files import Access, Item, LayerGroup
-from vani.advisors.mpiio import (
-    DIRECT,
-    calls_collectively_later,
-    collective_share,
-    direct_mpiio_files,
-    hint_lines,
-    in_mpiio_s,
-    leaves_sieving,
-    mpiio_uses,
-    set_hints,
-    sieves,
-)
 from vani.advisors.rule import Answer, Evidence, Finding, Gain, Rule, Verdict, known_figures, value_at
 from vani.advisors.small_requests import usual_at_most, usual_text
 from vani.units import KiB, MiB, format_bytes, format_count, format_number, format_share
@@ -65,7 +54,7 @@ class CollectiveBuffering(Rule):
     """
 
     id = "MIO001"
-    needs = ("interfaces", direct_mpiio_files)
+    needs = ("interfaces", mpiio.direct_mpiio_files)
     settles = "transfer"
     sources = ("ROMIO users guide", "HPE intro_mpi, MPICH_MPIIO_HINTS")
 
@@ -82,14 +71,14 @@ class CollectiveBuffering(Rule):
 
     def check(self, profile: Profile, system: System) -> Verdict:
         return self.among(
-            answer for use in mpiio_uses(profile, DIRECT) for answer in self._answers(use, profile, system)
+            answer for use in mpiio.mpiio_uses(profile, mpiio.DIRECT) for answer in self._answers(use, profile, system)
         )
 
     def _answers(self, use: LayerGroup, profile: Profile, system: System) -> Iterator[Answer]:
         if why := use.missing("collective_share"):
             yield why
             return
-        sieved = [reads for reads in (False, True) if sieves(use, profile, reads=reads)]
+        sieved = [reads for reads in (False, True) if mpiio.sieves(use, profile, reads=reads)]
         moved = []
         for access in (Access(item, reads) for reads in sieved or (False, True) for item in use.items):
             if why := self._objection(access, use, sieved=bool(sieved)):
@@ -97,8 +86,8 @@ class CollectiveBuffering(Rule):
             else:
                 moved.append(access)
         if moved:
-            shares = [collective_share(use, profile, reads=reads) or 0.0 for reads in {m.reads for m in moved}]
-            if min(shares) < self.min_collective and calls_collectively_later(use, profile):
+            shares = [mpiio.collective_share(use, profile, reads=reads) or 0.0 for reads in {m.reads for m in moved}]
+            if min(shares) < self.min_collective and mpiio.calls_collectively_later(use, profile):
                 yield f"{use.app.name} calls collective functions already, without waiting for them"
             else:
                 yield self._judge(use, moved, min(shares), bool(sieved), profile, system)
@@ -132,11 +121,11 @@ class CollectiveBuffering(Rule):
         hints: dict[str, str] = {}
         if not all(access.reads for access in moved):
             hints["romio_cb_write"] = "enable"
-            if not leaves_sieving(moved[0].item.path, profile, system):
+            if not mpiio.leaves_sieving(moved[0].item.path, profile, system):
                 hints["romio_ds_write"] = "disable"
         if any(access.reads for access in moved):
             hints["romio_cb_read"] = "enable"
-        own = set_hints(use.layer, hints)
+        own = mpiio.set_hints(use.layer, hints)
         is_independent = collective < self.min_collective
         if own == hints and not is_independent:
             return "the program sets the hints of collective buffering itself"
@@ -144,7 +133,7 @@ class CollectiveBuffering(Rule):
         first = Access(use.items[0], moved[0].reads)
         gain: Gain | str | None = "the gain depends on how much one call of all processes moves: measure it"
         if sieved:
-            before = in_mpiio_s(use)
+            before = mpiio.in_mpiio_s(use)
             gain = _without_holes(use, before, reads=first.reads)
             reason = _sieving(use, reads=first.reads)
         else:
@@ -160,7 +149,7 @@ class CollectiveBuffering(Rule):
         joins_little = at_once is not None and at_once < self.stripe
         in_library = sieved or (joins_little and not is_independent)
         if in_library:
-            before = in_mpiio_s(use)
+            before = mpiio.in_mpiio_s(use)
         if joins_little:
             reason += (
                 f"One call of all {format_count(first.processes)} processes moves {format_bytes(at_once)}, less than a "
@@ -257,4 +246,4 @@ def _lines(
         )
     if own:
         lines += comment("the program sets some of these with MPI_Info_set itself: change them there")
-    return lines + hint_lines(hints, use.path)
+    return lines + mpiio.hint_lines(hints, use.path)

@@ -5,14 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
-from vani.advisors.data_files import (
-    SERVED,
-    Group,
-    Item,
-    folder_of,
-    posix_items,
-    time_of,
-)
+from vani.advisors import data_files
 from vani.advisors.rule import Answer, Finding, Rule, Target, Verdict, figures
 from vani.units import MiB, format_bytes, format_count, format_share
 
@@ -68,12 +61,12 @@ class FileForEachProcess(Rule):
     def _answers(self, number: int, app: App, profile: Profile) -> list[Answer]:
         if why := self._objection(app):
             return [why]
-        folders: defaultdict[str, list[Item]] = defaultdict(list)
-        for item in posix_items(profile):
+        folders: defaultdict[str, list[data_files.Item]] = defaultdict(list)
+        for item in data_files.posix_items(profile):
             file = item.file
             if file.apps == [app.name] and file.access == "file_per_process" and file.writers:
-                folders[folder_of(file.path)].append(item)
-        groups = [Group(app, folder, items) for folder, items in folders.items()]
+                folders[data_files.folder_of(file.path)].append(item)
+        groups = [data_files.Group(app, folder, items) for folder, items in folders.items()]
         findings: list[Answer] = [self._finding(number, app, group) for group in groups if self._pays(group)]
         return findings or [f"creating files takes little of the time on files of {app.name}, or they are large"]
 
@@ -90,14 +83,14 @@ class FileForEachProcess(Rule):
             return f"{format_count(writing)} of the {format_count(processes)} processes of {app.name} write"
         return None
 
-    def _pays(self, group: Group) -> bool:
+    def _pays(self, group: data_files.Group) -> bool:
         """True if the files are small and many, and creating them takes a large part of their time."""
         time = group.seconds("io.time_s.total")
         if len(group.items) < 2 or not time or _creating_s(group) < self.min_share * time:
             return False
         return group.total("io.bytes.written") <= self.max_bytes * len(group.items)
 
-    def _finding(self, number: int, app: App, group: Group) -> Finding:
+    def _finding(self, number: int, app: App, group: data_files.Group) -> Finding:
         share = _creating_s(group) / group.seconds("io.time_s.total")
         mean, own = group.total("io.bytes.written") // len(group.items), app.files.file_per_process
         return Finding(
@@ -107,7 +100,7 @@ class FileForEachProcess(Rule):
             f"{format_share(share)} of their I/O time. Collective calls fill one file for all. What an open of one "
             "file by all processes costs is not known: supply the time of a run with it.",
             confidence=0.5,
-            touched_s=group.metadata_s(SERVED),
+            touched_s=group.metadata_s(data_files.SERVED),
             recommended={"files": 1, "writes": "collective"},
             current={"files_of_one_process": own, "bytes_per_file": mean},
             evidence=[
@@ -121,5 +114,5 @@ class FileForEachProcess(Rule):
         )
 
 
-def _creating_s(group: Group) -> float:
-    return time_of([item.io for item in group.items], SERVED)
+def _creating_s(group: data_files.Group) -> float:
+    return data_files.time_of([item.io for item in group.items], data_files.SERVED)

@@ -10,35 +10,17 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from vani.analyzers import measurements
 from vani.analyzers.assemble import assemble
 from vani.analyzers.characterise import workload_of
+from vani.analyzers.counts import wording
 from vani.analyzers.counts.phases import HeatPhases, phases_of_calls, phases_of_heat
 from vani.analyzers.counts.results import accesses, exchanges_of, library_use, pattern, sizes, touched
 from vani.analyzers.counts.rows import Rows, TracedSegments, flushes_apart
 from vani.analyzers.counts.times import bounds_of, busy_times, moved_by_process, spent_time
-from vani.analyzers.counts.wording import (
-    DROPPED,
-    FLUSHES_APART,
-    KEPT,
-    OTHERWISE,
-    PHASES_OF_CALLS,
-    PHASES_OF_HEAT,
-    REMARKS,
-    UNKNOWN,
-    UNKNOWN_ATTRIBUTES,
-    of_many_segments,
-)
 from vani.analyzers.entities.files import formats_on_disk
 from vani.analyzers.entities.view import View
 from vani.analyzers.int_table import How, IntTable, group, pack, unpack
-from vani.analyzers.measurements import (
-    FilesOnTargets,
-    Measurements,
-    Phases,
-    Results,
-    TraceFacts,
-    files_with_most,
-)
 from vani.analyzers.measures.lengths import FileLengths
 from vani.analyzers.measures.operations import FileUsers, OperationCounts, ProcessCounts
 from vani.analyzers.measures.survey import ENDS_OF_FILES, SurveyedFiles
@@ -90,7 +72,9 @@ def nodes_of(runs: Sequence[RunCounts]) -> int | None:
     return len(names) or None
 
 
-def targets_of(contexts: Sequence[Context], runs: Sequence[RunCounts], rows: Rows) -> FilesOnTargets | None:
+def targets_of(
+    contexts: Sequence[Context], runs: Sequence[RunCounts], rows: Rows
+) -> measurements.FilesOnTargets | None:
     """Files of the data set on their targets, with each file's traffic; None if no log has targets."""
     known = [(c, run.targets) for c, run in zip(contexts, runs, strict=True) if run.targets is not None]
     if not known:
@@ -119,14 +103,14 @@ def targets_of(contexts: Sequence[Context], runs: Sequence[RunCounts], rows: Row
     moved_there, read_there, write_there = (
         np.round(column[file]).astype(np.int64) for column in (share, read, write)
     )
-    return FilesOnTargets(file, target, moved_there, read_there, write_there, of_system)
+    return measurements.FilesOnTargets(file, target, moved_there, read_there, write_there, of_system)
 
 
 @dataclass(frozen=True)
 class CountedRun:
     """One run as its tracer recorded it."""
 
-    facts: TraceFacts
+    facts: measurements.TraceFacts
     files: pa.Table
     """`vani.calls.FILES`."""
     counts: RunCounts
@@ -187,9 +171,9 @@ def counted_profile(
     heat = phases_of_heat(rows, counts, measured.traces) if calls is None else None
     bounds = bounds_of(rows, segments, counts, measured)
     if calls is not None:
-        measured = _with_phases(measured, calls.phases.gap_ns, PHASES_OF_CALLS)
+        measured = _with_phases(measured, calls.phases.gap_ns, wording.PHASES_OF_CALLS)
     elif isinstance(heat, HeatPhases):
-        measured = _with_phases(measured, heat.gap_ns, PHASES_OF_HEAT)
+        measured = _with_phases(measured, heat.gap_ns, wording.PHASES_OF_HEAT)
         bounds |= heat.bounds
     elif heat is not None:
         why = f"{measured.unknown['phases']}; {heat}"
@@ -230,18 +214,20 @@ def _without_unsound(profile: Profile, counts: Sequence[RunCounts]) -> Profile:
     return profile.model_copy(update={"files": files, "provenance": profile.provenance | notes})
 
 
-def _with_flushes(measured: Measurements, rows: Rows, hidden: NDArray[np.bool_]) -> Measurements:
+def _with_flushes(
+    measured: measurements.Measurements, rows: Rows, hidden: NDArray[np.bool_]
+) -> measurements.Measurements:
     """Remarks on flushes without their own time, and on how the time of others was determined."""
     measured = replace(measured, hidden_flushes=(rows.phase[hidden], rows.file[hidden]))
     if (hidden == (rows["syncs"] > 0)).all():
         return measured
     unknown = {name: why for name, why in measured.unknown.items() if name != "sync_time"}
-    return replace(measured, unknown=unknown, remarks={**measured.remarks, **FLUSHES_APART})
+    return replace(measured, unknown=unknown, remarks={**measured.remarks, **wording.FLUSHES_APART})
 
 
 def _with_phases(
-    measured: Measurements, gap_ns: Sequence[int | None], remarks: Mapping[str, str]
-) -> Measurements:
+    measured: measurements.Measurements, gap_ns: Sequence[int | None], remarks: Mapping[str, str]
+) -> measurements.Measurements:
     return replace(
         measured,
         phases=replace(measured.phases, gap_ns=gap_ns),
@@ -257,7 +243,7 @@ def _measurements(
     rows: Rows,
     segments: TracedSegments,
     list_files: int | None,
-) -> Measurements:
+) -> measurements.Measurements:
     apps = np.arange(len(workload.apps))
     processes = _processes(rows, segments)
     spent = spent_time(rows)
@@ -265,10 +251,11 @@ def _measurements(
     counts = [run.counts for run in runs]
     layouts, nodes = layouts_of(contexts, counts), nodes_of(counts)
     # If all reads and writes were kept, they need no bounds.
-    every = REMARKS | KEPT if len(segments) and segments.whole[rows.included].all() else REMARKS
+    every = wording.REMARKS | wording.KEPT if len(segments) and segments.whole[rows.included].all() else wording.REMARKS
     remarks = every if layouts else every | dict.fromkeys(LAYOUT, NO_LAYOUTS)
     lost = frozenset[Beside]().union(*(run.dropped for run in counts))
-    remarks |= {name: DROPPED["layouts"] for name in LAYOUT if "layouts" in lost} | of_many_segments(lost)
+    remarks |= {name: wording.DROPPED["layouts"] for name in LAYOUT
+        if "layouts" in lost} | wording.of_many_segments(lost)
     extensions = _extensions()
     results = [
         spent,
@@ -282,17 +269,17 @@ def _measurements(
         exchanges_of(rows),
         library_use(rows, contexts, counts),
     ]
-    return Measurements(
+    return measurements.Measurements(
         workload=workload,
         traces=[run.facts for run in runs],
-        phases=Phases(np.zeros(len(apps), np.int64), apps, [None] * len(apps)),
+        phases=measurements.Phases(np.zeros(len(apps), np.int64), apps, [None] * len(apps)),
         listed=listed,
         survey=SurveyedFiles(_survey(rows), records_creation=False),
         operations=_operations(rows),
         processes=processes,
-        results=Results(results, unknown=UNKNOWN, otherwise=OTHERWISE),
+        results=measurements.Results(results, unknown=wording.UNKNOWN, otherwise=wording.OTHERWISE),
         formats_on_disk=formats_on_disk(workload, processes.files.file, listed),
-        unknown=UNKNOWN_ATTRIBUTES | {"phases": _why_no_phases(lost)},
+        unknown=wording.UNKNOWN_ATTRIBUTES | {"phases": _why_no_phases(lost)},
         layouts=layouts,
         mounts=mounts_of(counts),
         targets=targets_of(contexts, counts, rows),
@@ -302,14 +289,14 @@ def _measurements(
             for missed in run.not_counted
         ],
         nodes=nodes,
-        remarks=remarks | {f"extensions.{name}": OTHERWISE for name in extensions},
+        remarks=remarks | {f"extensions.{name}": wording.OTHERWISE for name in extensions},
         extensions=dict.fromkeys(extensions),
     )
 
 
 def _why_no_phases(lost: Collection[Beside]) -> str:
-    causes = (DROPPED[what] for what in ("segments", "many_segments", "heat") if what in lost)
-    return "; ".join((UNKNOWN_ATTRIBUTES["phases"], *causes))
+    causes = (wording.DROPPED[what] for what in ("segments", "many_segments", "heat") if what in lost)
+    return "; ".join((wording.UNKNOWN_ATTRIBUTES["phases"], *causes))
 
 
 @cache
@@ -401,7 +388,7 @@ def _listed(rows: Rows, processes: ProcessCounts, most: int | None) -> Ints:
     by_file = group(rows.file[included], {name: column[included] for name, column in columns.items()})
     candidates = np.intersect1d(processes.files.file, by_file.keys)
     time, moved = by_file.at(candidates, "time"), by_file.at(candidates, "bytes")
-    return files_with_most(workload.paths, candidates, most, time, moved)
+    return measurements.files_with_most(workload.paths, candidates, most, time, moved)
 
 
 def _lengths(rows: Rows) -> FileLengths:

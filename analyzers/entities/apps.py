@@ -28,27 +28,17 @@ from vani.analyzers.measures.busy_time import BusyTimes
 from vani.analyzers.measures.io_time import ClockSkew, SpentTime
 from vani.analyzers.measures.libraries import LibraryCallTimes, LibraryTimes, LibraryUse
 from vani.analyzers.measures.operations import MovedByProcess
-from vani.schema.profile import (
-    App,
-    Dominant,
-    FileCounts,
-    Frequency,
-    IOStats,
-    Phase,
-    PhaseIO,
-    RankBalance,
-    TraceEntity,
-)
+from vani.schema import profile
 
 Ints = NDArray[np.int64]
 
-def traces(view: View) -> tuple[list[TraceEntity], Notes]:
+def traces(view: View) -> tuple[list[profile.TraceEntity], Notes]:
     """One entity per trace, in the given order."""
     entities, clocks = [], view.measured.of(ClockSkew)
     for index, trace in enumerate(view.measured.traces):
         skew = None if clocks is None else clocks.traces[index]
         entities.append(
-            TraceEntity(
+            profile.TraceEntity(
                 path=trace.source,
                 tool=trace.tool,
                 format=trace.format,
@@ -85,7 +75,7 @@ _OF_TIMES = (
 """Attributes of the balance that are derived from times."""
 
 
-def file_counts(view: View, app: int | None) -> FileCounts:
+def file_counts(view: View, app: int | None) -> profile.FileCounts:
     """Files of the data set that an app (or the workload) used, by number of processes in the workload using them."""
     files, processes = view.files, view.users_of_files["processes"]
     if app is not None:
@@ -93,7 +83,7 @@ def file_counts(view: View, app: int | None) -> FileCounts:
         of_app = np.append(used.used_file[used.used_app == app], view.files_of_libraries(app)[0])
         processes = processes[np.isin(files, of_app)]
     shared = int((processes >= 2).sum())
-    return FileCounts(total=len(processes), shared=shared, file_per_process=len(processes) - shared)
+    return profile.FileCounts(total=len(processes), shared=shared, file_per_process=len(processes) - shared)
 
 
 def _interface(view: View, app: int) -> str | None:
@@ -108,7 +98,7 @@ def _interface(view: View, app: int) -> str | None:
     return layer_name(max(layers, key=lambda layer: (int(moved[layer]), int(calls[layer]))))
 
 
-def share_of_run(io: IOStats, run_ns: int | None) -> float | None:
+def share_of_run(io: profile.IOStats, run_ns: int | None) -> float | None:
     """Share of the run's time during which some process is in a file-system call.
 
     None for a run of zero or unknown length.
@@ -118,7 +108,7 @@ def share_of_run(io: IOStats, run_ns: int | None) -> float | None:
     return min(1.0, io.busy_s.total / (run_ns / 1e9))
 
 
-def _balance(view: View, app: int) -> RankBalance | None:
+def _balance(view: View, app: int) -> profile.RankBalance | None:
     rows = np.flatnonzero(view.app_of_process == app)
     totals = view.measured.of(MovedByProcess)
     if totals is None or not len(rows):
@@ -126,7 +116,7 @@ def _balance(view: View, app: int) -> RankBalance | None:
     moved = totals.bytes[rows]
     bases = np.array(view.workload.process_base)[view.trace_of_process[rows]]
     busiest = int(moved.argmax())
-    return RankBalance(
+    return profile.RankBalance(
         **_slowest(view, rows, rows - bases),
         busiest_rank=int(rows[busiest] - bases[busiest]),
         busiest_bytes=int(moved[busiest]),
@@ -165,7 +155,7 @@ def _nulls(view: View) -> Notes:
     return notes
 
 
-def apps(view: View) -> tuple[list[App], Notes]:
+def apps(view: View) -> tuple[list[profile.App], Notes]:
     """One entity per app, by start time."""
     entities, notes = [], _nulls(view)
     for app, name in enumerate(view.workload.apps):
@@ -176,7 +166,7 @@ def apps(view: View) -> tuple[list[App], Notes]:
         notes |= why
         io = view.app_stats.get(app) or empty_stats()
         entities.append(
-            App(
+            profile.App(
                 name=name,
                 instances=len(traces),
                 processes=sum(view.measured.traces[t].ranks for t in traces),
@@ -200,7 +190,7 @@ _FEW_DATA = 0.25
 _BACK_TO_BACK = 0.5
 
 
-def phases(view: View) -> tuple[list[Phase] | None, Notes]:
+def phases(view: View) -> tuple[list[profile.Phase] | None, Notes]:
     """One entity per row of similar phases, app by app, in order of time; None if no times are known."""
     rows = view.phase_rows
     why = view.measured.unknown.get("phases")
@@ -214,21 +204,21 @@ def phases(view: View) -> tuple[list[Phase] | None, Notes]:
         io = view.row_stats[row]
         frequency = _frequency(io, attributes["processes"], attributes["runtime_s"], len(members))
         attributes |= {"kind": _kind(io), "dominant": dominant(io), "frequency": frequency}
-        entities.append(Phase(**attributes, io=PhaseIO.of(io)))
+        entities.append(profile.Phase(**attributes, io=profile.PhaseIO.of(io)))
     return entities, {}
 
 
-def dominant(io: IOStats) -> Dominant | None:
+def dominant(io: profile.IOStats) -> profile.Dominant | None:
     """The kind of call with most I/O time; None if there was no time, or times are unknown."""
     spent = {kind: getattr(io.time_s, kind) or 0.0 for kind in _KINDS}
     whole = sum(spent.values())
     if not whole:
         return None
     most = max(_KINDS, key=lambda kind: spent[kind])
-    return Dominant(kind=most, share=spent[most] / whole)
+    return profile.Dominant(kind=most, share=spent[most] / whole)
 
 
-def _kind(io: IOStats) -> Literal["write", "read", "mixed", "metadata"]:
+def _kind(io: profile.IOStats) -> Literal["write", "read", "mixed", "metadata"]:
     data = io.ops.read + io.ops.write
     most = dominant(io)
     if not data or (
@@ -248,7 +238,7 @@ def _kind(io: IOStats) -> Literal["write", "read", "mixed", "metadata"]:
     return "mixed"
 
 
-def _frequency(io: IOStats, processes: int, runtime_s: float, count: int) -> Frequency:
+def _frequency(io: profile.IOStats, processes: int, runtime_s: float, count: int) -> profile.Frequency:
     data = io.ops.read + io.ops.write
     per_process = data / processes / count if processes else 0.0
     sizes = [
@@ -261,4 +251,4 @@ def _frequency(io: IOStats, processes: int, runtime_s: float, count: int) -> Fre
     else:
         busy = (io.time_s.total or 0.0) / (processes * runtime_s) if processes and runtime_s else 1.0
         kind = "bulk" if busy >= _BACK_TO_BACK else "iterative"
-    return Frequency(kind=kind, ops_per_process=per_process, size=size)
+    return profile.Frequency(kind=kind, ops_per_process=per_process, size=size)

@@ -15,21 +15,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from vani.analyzers.int_table import (
-    ALL_KINDS,
-    KINDS,
-    SIDES,
-    ByGroup,
-    Factorized,
-    Groups,
-    IntTable,
-    count_pairs,
-    group,
-    grouped,
-    pack,
-    summed,
-    unpack,
-)
+from vani.analyzers import int_table
 from vani.analyzers.intervals import merge, total_length
 from vani.analyzers.measurements import Measurements
 from vani.analyzers.measures.access_pattern import PatternCounts
@@ -41,22 +27,7 @@ from vani.analyzers.measures.lengths import BeyondEnds
 from vani.analyzers.measures.operations import FunctionCosts, OperationCounts, SizeBins, SizeCounts
 from vani.analyzers.streams import NAMES
 from vani.calls import Kind
-from vani.schema.profile import (
-    AccessPattern,
-    Bandwidth,
-    ByKind,
-    ByteCounts,
-    CallCost,
-    Footprint,
-    IOStats,
-    KindShares,
-    MetadataCost,
-    MetadataKinds,
-    OpCounts,
-    PastEnd,
-    Sizes,
-    TransferSizes,
-)
+from vani.schema import profile
 
 Ints = NDArray[np.int64]
 
@@ -104,36 +75,36 @@ class Costs:
     def _time_s(self, rows: slice | NDArray[np.bool_]) -> float | None:
         return int(self.columns["time"][rows].sum()) / 1e9 if self.timed else None
 
-    def _cost(self, name: str | None, rows: slice) -> CallCost:
+    def _cost(self, name: str | None, rows: slice) -> profile.CallCost:
         count, moved, data, unsized = (self.columns[n][rows] for n in ("count", "bytes", "data", "unsized"))
         # Bytes are also null if the trace records none of their sizes.
         known = bool((data > unsized).any())
         bytes_ = int(moved.sum()) if known else None
-        return CallCost(name=name, count=int(count.sum()), time_s=self._time_s(rows), bytes=bytes_)
+        return profile.CallCost(name=name, count=int(count.sum()), time_s=self._time_s(rows), bytes=bytes_)
 
-    def most_costly(self) -> list[CallCost]:
+    def most_costly(self) -> list[profile.CallCost]:
         """The first functions, and all others together."""
         rows = [self._cost(name, slice(i, i + 1)) for i, name in enumerate(self.names[:_MAX_CALLS])]
         rest = [self._cost(None, slice(_MAX_CALLS, None))] if len(self.names) > _MAX_CALLS else []
         return [*rows, *rest]
 
-    def by_metadata_kind(self) -> MetadataKinds:
+    def by_metadata_kind(self) -> profile.MetadataKinds:
         """Number and time of the metadata operations of each kind."""
         metadata, kind = self.columns["metadata"], np.array([metadata_kind(name) for name in self.names])
         costs = {}
         for i, name in enumerate(METADATA_KINDS):
             own = (kind == i) & (metadata > 0)
-            costs[name] = MetadataCost(count=int(metadata[own].sum()), time_s=self._time_s(own))
-        return MetadataKinds(**costs)
+            costs[name] = profile.MetadataCost(count=int(metadata[own].sum()), time_s=self._time_s(own))
+        return profile.MetadataKinds(**costs)
 
 
-def costs_by(table: FunctionCosts, names: Sequence[str], groups: Groups, *, timed: bool) -> dict[int, Costs]:
+def costs_by(table: FunctionCosts, names: Sequence[str], groups: int_table.Groups, *, timed: bool) -> dict[int, Costs]:
     """Cost of each function by group."""
     number = groups(table.phase, table.file)
     widths = (int(number.max(initial=0)) + 1, len(names))
-    key = np.where(number >= 0, pack((np.maximum(number, 0), table.function), widths), -1)
-    merged = grouped(key, {name: getattr(table, name) for name in _COSTS})
-    owner, function = unpack(merged.keys, widths)
+    key = np.where(number >= 0, int_table.pack((np.maximum(number, 0), table.function), widths), -1)
+    merged = int_table.grouped(key, {name: getattr(table, name) for name in _COSTS})
+    owner, function = int_table.unpack(merged.keys, widths)
     place = np.argsort(np.argsort(np.array(names)))[function]
     order = np.lexsort((place, -merged["count"], -merged["time"], owner))
     owners, first = np.unique(owner[order], return_index=True)
@@ -144,9 +115,10 @@ def costs_by(table: FunctionCosts, names: Sequence[str], groups: Groups, *, time
     return costs
 
 
-def byte_counts(read: int | None, written: int | None) -> ByteCounts:
+def byte_counts(read: int | None, written: int | None) -> profile.ByteCounts:
     """Bytes in both directions; their total is null if either is."""
-    return ByteCounts(read=read, written=written, total=None if read is None or written is None else read + written)
+    return profile.ByteCounts(read=read, written=written, total=None if read is None or written is None
+        else read + written)
 
 
 _COMMON = 5
@@ -159,13 +131,13 @@ def histogram(sizes: Ints, counts: Ints, unknown: int = 0) -> dict[str, int]:
     return {**histogram_, "unknown": unknown} if unknown else histogram_
 
 
-def sizes_of(sizes: Ints, counts: Ints, unknown: int = 0) -> Sizes | None:
+def sizes_of(sizes: Ints, counts: Ints, unknown: int = 0) -> profile.Sizes | None:
     """Exact size distribution; percentiles are sizes that occur (nearest rank)."""
     total = int(counts.sum())
     if not total and not unknown:
         return None
     if not total:
-        return Sizes(min=None, p50=None, p90=None, max=None, common=[], histogram={"unknown": unknown})
+        return profile.Sizes(min=None, p50=None, p90=None, max=None, common=[], histogram={"unknown": unknown})
     order = np.argsort(sizes, kind="stable")
     sizes, counts = sizes[order], counts[order]
     reach = np.cumsum(counts)
@@ -174,7 +146,7 @@ def sizes_of(sizes: Ints, counts: Ints, unknown: int = 0) -> Sizes | None:
         return int(sizes[np.searchsorted(reach, -(-total * percent // 100))])
 
     common = np.lexsort((sizes, -counts))[:_COMMON]
-    return Sizes(
+    return profile.Sizes(
         min=int(sizes[0]),
         p50=percentile(50),
         p90=percentile(90),
@@ -184,7 +156,7 @@ def sizes_of(sizes: Ints, counts: Ints, unknown: int = 0) -> Sizes | None:
     )
 
 
-def sizes_of_operations(known_sizes: tuple[Ints, Ints] | None, operations: int, unsized: int) -> Sizes | None:
+def sizes_of_operations(known_sizes: tuple[Ints, Ints] | None, operations: int, unsized: int) -> profile.Sizes | None:
     """Sizes of one direction's operations; None if there are none.
 
     Parameters
@@ -202,30 +174,31 @@ def sizes_of_operations(known_sizes: tuple[Ints, Ints] | None, operations: int, 
     return sizes_of(*known_sizes, unknown=operations - known if unsized else 0)
 
 
-def sizes_by(sizes: SizeCounts, groups: Groups) -> dict[tuple[int, int], tuple[Ints, Ints]]:
+def sizes_by(sizes: SizeCounts, groups: int_table.Groups) -> dict[tuple[int, int], tuple[Ints, Ints]]:
     """Sizes and their counts, by group and kind."""
     number = groups(sizes.phase, sizes.file)
     keep = number >= 0
-    merged = count_pairs(pack((number[keep], sizes.kind[keep]), SIDES), sizes.size[keep], sizes.count[keep])
+    merged = int_table.count_pairs(int_table.pack((number[keep], sizes.kind[keep]), int_table.SIDES),
+        sizes.size[keep], sizes.count[keep])
     if not len(merged.first):
         return {}
     starts = np.flatnonzero(np.append(True, merged.first[1:] != merged.first[:-1]))
     bounds = np.append(starts, len(merged.first)).tolist()
-    owner, kind = unpack(merged.first[starts], SIDES)
+    owner, kind = int_table.unpack(merged.first[starts], int_table.SIDES)
     return {
         key: (merged.second[a:b], merged.count[a:b])
         for key, (a, b) in zip(zip(owner.tolist(), kind.tolist(), strict=True), pairwise(bounds), strict=True)
     }
 
 
-def binned_by(bins: SizeBins, groups: Groups) -> dict[tuple[int, int], Ints]:
+def binned_by(bins: SizeBins, groups: int_table.Groups) -> dict[tuple[int, int], Ints]:
     """Operations in each of the source's bins, by group and kind."""
     number = groups(bins.phase, bins.file)
     keep = number >= 0
-    side = pack((number[keep], bins.kind[keep]), SIDES)
-    merged = count_pairs(side, bins.bin[keep], bins.count[keep])
+    side = int_table.pack((number[keep], bins.kind[keep]), int_table.SIDES)
+    merged = int_table.count_pairs(side, bins.bin[keep], bins.count[keep])
     histograms: dict[tuple[int, int], Ints] = {}
-    owner, kind = unpack(merged.first, SIDES)
+    owner, kind = int_table.unpack(merged.first, int_table.SIDES)
     for key, direction, place, count in zip(
         owner.tolist(), kind.tolist(), merged.second.tolist(), merged.count.tolist(), strict=True
     ):
@@ -235,7 +208,7 @@ def binned_by(bins: SizeBins, groups: Groups) -> dict[tuple[int, int], Ints]:
 
 def in_bins(
     bins: SizeBins, counted: Ints | None, exact: tuple[Ints, Ints] | None, operations: int
-) -> Sizes | None:
+) -> profile.Sizes | None:
     """Sizes of one direction's operations, from the source's bins; None if there are none.
 
     Parameters
@@ -260,7 +233,7 @@ def in_bins(
     sure = exact is not None and total == operations
     p50, p90 = (_proven(bins.ends, whole, exact, percent) if sure else None for percent in (50, 90))  # type: ignore[arg-type]
     common = [] if known is None else known.common
-    return Sizes(min=None, p50=p50, p90=p90, max=None, common=common, histogram=by_bin)
+    return profile.Sizes(min=None, p50=p50, p90=p90, max=None, common=common, histogram=by_bin)
 
 
 def _proven(ends: Ints, counted: Ints, exact: tuple[Ints, Ints], percent: int) -> int | None:
@@ -291,12 +264,12 @@ MEMORY_SPEED = 25e9
 """Maximum bytes per second that one process can copy: no current core does more (STREAM copy results)."""
 
 _OPERATIONS = tuple(field.name for field in fields(OperationCounts)[2:])
-_UNTIMED = ByKind(read=None, write=None, metadata=None, sync=None, total=None)
+_UNTIMED = profile.ByKind(read=None, write=None, metadata=None, sync=None, total=None)
 
 
 def stats_by(
-    measured: Measurements, groups: Groups, *, time: ByGroup | None, busy: ByGroup | None
-) -> dict[int, IOStats]:
+    measured: Measurements, groups: int_table.Groups, *, time: int_table.ByGroup | None, busy: int_table.ByGroup | None
+) -> dict[int, profile.IOStats]:
     """Build IOSTATS for every group of phases and files.
 
     Parameters
@@ -306,39 +279,41 @@ def stats_by(
     busy
         Busy nanoseconds in the order of `BusyTimes`; None if no times are known.
     """
-    operations = summed(groups, measured.operations, _OPERATIONS)
+    operations = int_table.summed(groups, measured.operations, _OPERATIONS)
     keys = operations.keys
     nothing = np.zeros(len(keys), np.int64)
     by_class, past, footprint = measured.of(PatternCounts), measured.of(BeyondEnds), measured.of(Touched)
     patterns = [nothing for _ in NAMES]
     if by_class is not None:
-        counts = grouped(groups(by_class.phase, by_class.file), by_class.operations)
+        counts = int_table.grouped(groups(by_class.phase, by_class.file), by_class.operations)
         patterns = [counts.at(keys, name) for name in NAMES]
     beyond = judged = appended = nothing
     if past is not None:
-        ends = summed(groups, past, ("beyond", "reads"))
+        ends = int_table.summed(groups, past, ("beyond", "reads"))
         beyond, judged = ends.at(keys, "beyond"), ends.at(keys, "reads")
         if all(trace.has_results for trace in measured.traces):
             # Moved bytes cannot lie past the end, so some write left no record.
             beyond = nothing
     foot = [nothing, nothing]
     if footprint is not None:
-        appended = summed(groups, footprint.others, ("appended",)).at(keys, "appended")
+        appended = int_table.summed(groups, footprint.others, ("appended",)).at(keys, "appended")
         touched = touched_bytes(footprint, groups, measured.workload.files)
-        foot = [touched.at(pack((keys, side), SIDES), "length") for side in (Kind.READ, Kind.WRITE)]
+        foot = [touched.at(int_table.pack((keys, side), int_table.SIDES), "length") for side in (Kind.READ, Kind.WRITE)]
     given_up = footprint is None or footprint.given_up
     by_size = measured.of(SizeCounts)
     sizes = {} if by_size is None else sizes_by(by_size, groups)
     own_bins = None if by_size is None else by_size.bins
     bins = {} if own_bins is None else binned_by(own_bins, groups)
 
-    def sizes_in(key: int, kind: Kind, known: tuple[Ints, Ints] | None, operations: int, unsized: int) -> Sizes | None:
+    def sizes_in(
+        key: int, kind: Kind, known: tuple[Ints, Ints] | None, operations: int, unsized: int
+    ) -> profile.Sizes | None:
         if own_bins is None:
             return sizes_of_operations(known, operations, unsized)
         return in_bins(own_bins, bins.get((key, kind)), known, operations)
 
     hidden = frozenset(groups(*measured.hidden_flushes).tolist())
-    times = np.zeros((len(keys), KINDS + 1), np.int64) if time is None else time.at(keys)
+    times = np.zeros((len(keys), int_table.KINDS + 1), np.int64) if time is None else time.at(keys)
     in_calls = np.zeros((len(keys), WIDTH), np.int64) if busy is None else busy.at(keys)
     functions = measured.of(FunctionCosts)
     names = measured.workload.functions
@@ -358,19 +333,19 @@ def stats_by(
         written = int(operations["bytes_written"][i]) if by_write or not writes or summed_up else None
         ns, busy_ns = times[i].tolist(), in_calls[i].tolist()
         calls = None if costs is None else costs.get(key, no_costs)
-        stats[key] = IOStats(
+        stats[key] = profile.IOStats(
             bytes=byte_counts(read, written),
-            footprint=Footprint(
+            footprint=profile.Footprint(
                 read=None if read is None or (given_up and reads) else int(foot[0][i]),
                 written=None if written is None or (given_up and writes) else int(foot[1][i] + appended[i]),
             ),
-            past_end=PastEnd(read=int(beyond[i]) if judged[i] or not reads else None),
-            ops=OpCounts(read=reads, write=writes, metadata=metadata, sync=syncs),
-            time_s=_by_kind(ns, ALL_KINDS, hidden=key in hidden) if time is not None else _UNTIMED,
+            past_end=profile.PastEnd(read=int(beyond[i]) if judged[i] or not reads else None),
+            ops=profile.OpCounts(read=reads, write=writes, metadata=metadata, sync=syncs),
+            time_s=_by_kind(ns, int_table.ALL_KINDS, hidden=key in hidden) if time is not None else _UNTIMED,
             busy_s=_by_kind(busy_ns, ALL, hidden=key in hidden) if busy is not None else _UNTIMED,
             ops_share=_shares(data, metadata, syncs),
             time_share=_time_share(ns, hidden=key in hidden),
-            bandwidth=Bandwidth(
+            bandwidth=profile.Bandwidth(
                 # Requests past the end of a file return no data.
                 read=_rate(read, int(beyond[i]), busy_ns[Kind.READ], ns[Kind.READ]) if reads else None,
                 write=_rate(written, 0, busy_ns[Kind.WRITE], ns[Kind.WRITE]) if writes else None,
@@ -380,7 +355,7 @@ def stats_by(
                     else None
                 ),
             ),
-            transfer_size=TransferSizes(
+            transfer_size=profile.TransferSizes(
                 read=sizes_in(key, Kind.READ, by_read, reads, unsized),
                 write=sizes_in(key, Kind.WRITE, by_write, writes, unsized),
             ),
@@ -423,7 +398,7 @@ def _rate(requested: int | None, in_vain: int, busy_ns: int, spent_ns: int) -> f
     return moved / busy_ns * 1e9
 
 
-def impossible_rates(io: IOStats) -> list[str]:
+def impossible_rates(io: profile.IOStats) -> list[str]:
     """Directions (read, write) without a rate because the computed one is impossible."""
     impossible = []
     for name, moved, ops in (("read", io.bytes.read, io.ops.read), ("write", io.bytes.written, io.ops.write)):
@@ -432,9 +407,9 @@ def impossible_rates(io: IOStats) -> list[str]:
     return impossible
 
 
-def _by_kind(ns: Sequence[int], total: int, *, hidden: bool) -> ByKind:
+def _by_kind(ns: Sequence[int], total: int, *, hidden: bool) -> profile.ByKind:
     """Seconds by kind; `hidden`: write time includes the time of some flushes."""
-    return ByKind(
+    return profile.ByKind(
         read=ns[Kind.READ] / 1e9,
         write=ns[Kind.WRITE] / 1e9,
         metadata=ns[Kind.METADATA] / 1e9,
@@ -443,29 +418,29 @@ def _by_kind(ns: Sequence[int], total: int, *, hidden: bool) -> ByKind:
     )
 
 
-def _shares(data: int, metadata: int, sync: int) -> KindShares | None:
+def _shares(data: int, metadata: int, sync: int) -> profile.KindShares | None:
     total = data + metadata + sync
-    return KindShares(data=data / total, metadata=metadata / total, sync=sync / total) if total else None
+    return profile.KindShares(data=data / total, metadata=metadata / total, sync=sync / total) if total else None
 
 
-def _time_share(ns: Sequence[int], *, hidden: bool) -> KindShares | None:
+def _time_share(ns: Sequence[int], *, hidden: bool) -> profile.KindShares | None:
     """Shares of time; `hidden`: write time includes flush time."""
     shares = _shares(ns[Kind.READ] + ns[Kind.WRITE], ns[Kind.METADATA], ns[Kind.SYNC])
     return shares if shares is None or not hidden else shares.model_copy(update={"sync": None})
 
 
-def _pattern(counts: list[int]) -> AccessPattern | None:
+def _pattern(counts: list[int]) -> profile.AccessPattern | None:
     total = sum(counts)
-    return AccessPattern(**{n: c / total for n, c in zip(NAMES, counts, strict=True)}) if total else None
+    return profile.AccessPattern(**{n: c / total for n, c in zip(NAMES, counts, strict=True)}) if total else None
 
 
-def touched_bytes(footprint: Touched, groups: Groups, files: int) -> IntTable:
+def touched_bytes(footprint: Touched, groups: int_table.Groups, files: int) -> int_table.IntTable:
     """Distinct bytes by group and kind: extents of one file are united, then files are added up."""
     number = groups(footprint.phase, footprint.file)
     widths = (int(number.max(initial=0)) + 1, 2, files + 1)
     keep = number >= 0
-    key = pack((number[keep], footprint.kind[keep], footprint.file[keep] + 1), widths)
-    dense = Factorized.of(key)
+    key = int_table.pack((number[keep], footprint.kind[keep], footprint.file[keep] + 1), widths)
+    dense = int_table.Factorized.of(key)
     # Usually, a group has one cell per file, whose extents are already united.
     shared = np.bincount(dense.codes)[dense.codes] > 1
     united, length = key[~shared], footprint.length[keep][~shared]
@@ -477,24 +452,24 @@ def touched_bytes(footprint: Touched, groups: Groups, files: int) -> IntTable:
         of_several = merge(np.repeat(key[shared], many[several]), footprint.start[rows], footprint.end[rows])
         keys, lengths = total_length(of_several)
         united, length = np.concatenate((united, keys)), np.concatenate((length, lengths))
-    owner, side, _ = unpack(united, widths)
-    return group(pack((owner, side), SIDES), {"length": length})
+    owner, side, _ = int_table.unpack(united, widths)
+    return int_table.group(int_table.pack((owner, side), int_table.SIDES), {"length": length})
 
 
-def empty_stats() -> IOStats:
+def empty_stats() -> profile.IOStats:
     """IOSTATS of an entity without any calls."""
-    nothing = ByKind(read=0.0, write=0.0, metadata=0.0, sync=0.0, total=0.0)
-    return IOStats(
-        bytes=ByteCounts(read=0, written=0, total=0),
-        footprint=Footprint(read=0, written=0),
-        past_end=PastEnd(read=0),
-        ops=OpCounts(read=0, write=0, metadata=0, sync=0),
+    nothing = profile.ByKind(read=0.0, write=0.0, metadata=0.0, sync=0.0, total=0.0)
+    return profile.IOStats(
+        bytes=profile.ByteCounts(read=0, written=0, total=0),
+        footprint=profile.Footprint(read=0, written=0),
+        past_end=profile.PastEnd(read=0),
+        ops=profile.OpCounts(read=0, write=0, metadata=0, sync=0),
         time_s=nothing,
         busy_s=nothing,
         ops_share=None,
         time_share=None,
-        bandwidth=Bandwidth(read=None, write=None),
-        transfer_size=TransferSizes(read=None, write=None),
+        bandwidth=profile.Bandwidth(read=None, write=None),
+        transfer_size=profile.TransferSizes(read=None, write=None),
         access_pattern=None,
         calls=[],
         metadata_kinds=None,

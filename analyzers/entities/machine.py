@@ -18,16 +18,8 @@ from numpy.typing import NDArray
 from vani.analyzers.entities.interfaces import middleware_access
 from vani.analyzers.entities.view import Notes, View
 from vani.calls import FileClass
+from vani.schema import profile
 from vani.schema.job import IN_MEMORY
-from vani.schema.profile import (
-    JobEntity,
-    Middleware,
-    Mount,
-    NodeLocalStorage,
-    SharedStorage,
-    Storage,
-    TargetUse,
-)
 
 if TYPE_CHECKING:
     from vani.analyzers.measurements import TraceFacts
@@ -57,7 +49,7 @@ def _innermost(path: str, table: Sequence[tuple[str, str]]) -> tuple[str, str] |
     return max(containing, key=lambda mount: len(mount[0]), default=None)
 
 
-def mounts(view: View) -> tuple[list[Mount] | None, Notes]:
+def mounts(view: View) -> tuple[list[profile.Mount] | None, Notes]:
     """Every file system with a file of the data set; the trace's mounts take precedence over those in job.yaml."""
     table = list(view.measured.mounts)
     of_job = [(mount.dir, mount.type) for mount in view.of_job("mounts") or ()]
@@ -83,17 +75,17 @@ def _place(folder: str, table: list[tuple[str, str]], of_job: list[tuple[str, st
     return None if place is None else (place[0], place[1].lower())
 
 
-def _mount(view: View, folder: str, kind: str, codes: Codes) -> Mount:
+def _mount(view: View, folder: str, kind: str, codes: Codes) -> profile.Mount:
     on_targets = view.measured.targets
     if on_targets is None or not (own := np.isin(on_targets.file, codes)).any():
-        return Mount(dir=folder, type=kind)
+        return profile.Mount(dir=folder, type=kind)
     target, place = np.unique(on_targets.target[own], return_inverse=True)
     files = np.bincount(place)
     moved = np.bincount(place, on_targets.bytes[own])
     read, write = (np.bincount(place, of[own]) / files / 1e9 for of in (on_targets.read_ns, on_targets.write_ns))
     slowest = np.argsort(-(read + write), kind="stable")[:_SLOWEST].tolist()
     targets = [on_targets.of_system[code] for code in codes.tolist() if code in on_targets.of_system]
-    return Mount(
+    return profile.Mount(
         dir=folder,
         type=kind,
         targets=max(targets, default=None),
@@ -101,7 +93,7 @@ def _mount(view: View, folder: str, kind: str, codes: Codes) -> Mount:
         median_read_s=float(np.median(read)),
         median_write_s=float(np.median(write)),
         slowest_targets=[
-            TargetUse(
+            profile.TargetUse(
                 target=int(target[i]),
                 files=int(files[i]),
                 bytes=int(moved[i]),
@@ -142,14 +134,14 @@ def _apart(sourced: Mapping[str, Sourced], where: str) -> tuple[dict[str, Any], 
     return {n: value for n, (value, _) in sourced.items()}, {f"{where}.{n}": why for n, (_, why) in sourced.items()}
 
 
-def job(view: View) -> tuple[JobEntity, Notes]:
+def job(view: View) -> tuple[profile.JobEntity, Notes]:
     """Job configuration from job.yaml, completed from the machine's description."""
     of_machine = {} if view.system is None else _of_machine(view.system)
     machine = "" if view.system is None else f"system: {view.system.name}"
     sourced = _of_header(view)
-    for name in JobEntity.model_fields:
+    for name in profile.JobEntity.model_fields:
         value = getattr(view.job, _IN_JOB_YAML.get(name, name), None)
-        if value is None and name in JobEntity.optional_keys:
+        if value is None and name in profile.JobEntity.optional_keys:
             # They do not describe the machine, so a profile loses nothing without them.
             continue
         nodes = _nodes(view) if name == "nodes" else None
@@ -162,7 +154,7 @@ def job(view: View) -> tuple[JobEntity, Notes]:
             otherwise=unknown + _silent(view.system, name),
         )
     values, notes = _apart(sourced, "job")
-    return JobEntity(**values), notes
+    return profile.JobEntity(**values), notes
 
 
 def _nodes(view: View) -> int | None:
@@ -186,7 +178,7 @@ def _of_header(view: View) -> dict[str, Sourced]:
     """Id, user and command of the job from the traces; null if several traces differ; empty if none has any."""
     jobs = [_with_command(trace) for trace in view.measured.traces]
     sourced: dict[str, Sourced] = {}
-    for name in JobEntity.optional_keys:
+    for name in profile.JobEntity.optional_keys:
         known = [(getattr(job, name), job.source) for job in jobs if getattr(job, name) is not None]
         different = len(dict(known))
         several = f"the traces have {different:,} of them" if different else _NO_HEADER
@@ -254,7 +246,7 @@ def gpus_used() -> tuple[None, Notes]:
     return None, {"workflow.gpus_used_per_node": why}
 
 
-def middleware(view: View, cores: int | None) -> tuple[Middleware, Notes]:
+def middleware(view: View, cores: int | None) -> tuple[profile.Middleware, Notes]:
     """A node's cores and memory left for middleware, the libraries in use, and their requests."""
     compute = None if view.system is None else view.system.compute
     total = view.of_job("cpu_cores_per_node")
@@ -275,7 +267,7 @@ def middleware(view: View, cores: int | None) -> tuple[Middleware, Notes]:
     notes["middleware.libraries"] = (
         "libraries whose calls are traced; buffering layers below leave no calls in a Recorder trace"
     )
-    entity = Middleware(
+    entity = profile.Middleware(
         extra_cores_per_node=extra,
         memory_per_node=memory,
         libraries=libraries,
@@ -285,16 +277,16 @@ def middleware(view: View, cores: int | None) -> tuple[Middleware, Notes]:
     return entity, notes | of_access
 
 
-def storage(view: View) -> tuple[Storage, Notes]:
+def storage(view: View) -> tuple[profile.Storage, Notes]:
     """Node-local storage, and the file system with most bytes of the data set."""
     node_local, notes = _node_local(view)
     shared, more = _shared(view)
     why = view.measured.unknown.get("storage.shared")
     if why is not None and (view.job or view.system) and not _on_one_file_system(view):
-        more |= {f"storage.shared.{name}": why for name in SharedStorage.model_fields}
-        shared = SharedStorage(type=None, dir=None, parallel_servers=None, capacity=None, max_bandwidth=None)
+        more |= {f"storage.shared.{name}": why for name in profile.SharedStorage.model_fields}
+        shared = profile.SharedStorage(type=None, dir=None, parallel_servers=None, capacity=None, max_bandwidth=None)
     used, of_mounts = mounts(view)
-    return Storage(node_local=node_local, shared=shared, mounts=used), notes | more | of_mounts
+    return profile.Storage(node_local=node_local, shared=shared, mounts=used), notes | more | of_mounts
 
 
 def _on_one_file_system(view: View) -> bool:
@@ -312,7 +304,7 @@ def _on_one_file_system(view: View) -> bool:
     return len(places) <= 1 and len(codes) <= _LOOKED_AT
 
 
-def _node_local(view: View) -> tuple[NodeLocalStorage, Notes]:
+def _node_local(view: View) -> tuple[profile.NodeLocalStorage, Notes]:
     near = None if view.system is None else view.system.node_local()
     machine = "" if view.system is None else f"system: {view.system.name}"
     dirs = view.of_job("node_local_bb_dirs")
@@ -342,14 +334,14 @@ def _node_local(view: View) -> tuple[NodeLocalStorage, Notes]:
         "max_bandwidth_per_node": _first((_largest(rates), machine)),
     }
     values, notes = _apart(sourced, "storage.node_local")
-    return NodeLocalStorage(**values), notes
+    return profile.NodeLocalStorage(**values), notes
 
 
 def _largest(rates: Sequence[float | None]) -> float | None:
     return max((rate for rate in rates if rate is not None), default=None)
 
 
-def _shared(view: View) -> tuple[SharedStorage, Notes]:
+def _shared(view: View) -> tuple[profile.SharedStorage, Notes]:
     path = _typical_path(view)
     system: FileSystem | None = None
     machine = "" if view.system is None else f"system: {view.system.name}"
@@ -380,7 +372,7 @@ def _shared(view: View) -> tuple[SharedStorage, Notes]:
     }
     missing = _NO_SYSTEM if view.system is None else f"{machine} does not give it{differs}"
     values, notes = _apart({n: _first(value, otherwise=missing) for n, value in sourced.items()}, "storage.shared")
-    return SharedStorage(**values), notes
+    return profile.SharedStorage(**values), notes
 
 
 def _typical_path(view: View) -> str | None:

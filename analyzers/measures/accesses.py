@@ -25,18 +25,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from vani.analyzers import int_table
 from vani.analyzers.batch import Batch
-from vani.analyzers.int_table import (
-    LAYERS,
-    NO_VALUE,
-    Factorized,
-    IntTable,
-    Sums,
-    SumsBuilder,
-    grouped,
-    pack,
-    unpack,
-)
 from vani.analyzers.passes import SumsCollector, SumsMeasure
 from vani.analyzers.workload import Context, SurveyFindings, Workload
 from vani.calls import FileClass, Flag, Kind, Layer
@@ -108,7 +98,7 @@ _NUMBER = {name: number for number, name in enumerate(COLUMNS)}
 
 def widths_of(workload: Workload) -> tuple[int, int, int, int]:
     """Widths of the keys of rows: app, file + 1 (0: not listed, or unknown), direction and layer."""
-    return len(workload.apps), workload.files + 1, 2, LAYERS
+    return len(workload.apps), workload.files + 1, 2, int_table.LAYERS
 
 
 def by_column(row: Ints, column: str, cell: Ints | int = 0) -> Ints:
@@ -117,15 +107,15 @@ def by_column(row: Ints, column: str, cell: Ints | int = 0) -> Ints:
     return keys
 
 
-def add_columns(sums: SumsBuilder, row: Ints, **columns: Ints) -> None:
+def add_columns(sums: int_table.SumsBuilder, row: Ints, **columns: Ints) -> None:
     """Add amounts to rows, shape (n,) each."""
     for name, amount in columns.items():
         sums.add("accesses", by_column(row, name), {"amount": amount})
 
 
-def add_cells(sums: SumsBuilder, row: Ints, name: str, cell: Ints, amount: Ints) -> None:
+def add_cells(sums: int_table.SumsBuilder, row: Ints, name: str, cell: Ints, amount: Ints) -> None:
     """Add amounts to the cells `name` of rows, shape (n,) each."""
-    dense = Factorized.of(by_column(row, f"{name}0", cell))
+    dense = int_table.Factorized.of(by_column(row, f"{name}0", cell))
     sums.add("accesses", dense.keys, {"amount": dense.sum(amount)})
 
 
@@ -174,7 +164,7 @@ class AccessTable:
 
     widths: tuple[int, int, int, int]
     """See `widths_of`."""
-    sums: IntTable
+    sums: int_table.IntTable
     """`amount` by keys of `by_column`."""
     bins: Sequence[str] = BINS
     """Names of the classes of size."""
@@ -186,12 +176,12 @@ class AccessTable:
     @cached_property
     def rows(self) -> tuple[Ints, ...]:
         """App, file + 1, direction and layer of each sum."""
-        return unpack(self.sums.keys // len(COLUMNS), self.widths)
+        return int_table.unpack(self.sums.keys // len(COLUMNS), self.widths)
 
     def grouped(self, number: Ints) -> dict[int, Counter[str]]:
         """Sums by column of each group; `number` of each sum's group, -1 for none."""
         column = self.sums.keys % len(COLUMNS)
-        summed = grouped(np.where(number < 0, -1, number * len(COLUMNS) + column), self.sums.columns)
+        summed = int_table.grouped(np.where(number < 0, -1, number * len(COLUMNS) + column), self.sums.columns)
         groups: dict[int, Counter[str]] = {}
         for key, amount in zip(summed.keys.tolist(), summed["amount"].tolist(), strict=True):
             group, at = divmod(key, len(COLUMNS))
@@ -215,7 +205,7 @@ class Accesses(SumsMeasure):
     def chunk(self, context: Context, findings: SurveyFindings | None) -> _Collector:
         return _Collector(self, context, findings)
 
-    def aggregate(self, combined: Sums, workload: Workload, findings: SurveyFindings) -> AccessTable:
+    def aggregate(self, combined: int_table.Sums, workload: Workload, findings: SurveyFindings) -> AccessTable:
         del findings
         return AccessTable(widths_of(workload), combined["accesses"])
 
@@ -251,11 +241,11 @@ class _Collector(SumsCollector):
         self._waiting = {(layer, kind): _NO_CALLS for layer in _ABOVE_MPIIO for kind in (0, 1)}
         """Their last data calls of earlier batches, likewise."""
         self._of_users = (workload.processes, *self._widths[1:])
-        self._users = SumsBuilder()
+        self._users = int_table.SumsBuilder()
 
     def _keys(self, file: Ints, kind: NDArray[Any], layer: NDArray[Any]) -> Ints:
         place = file if self._listed_as is None else self._listed_as[file]
-        return pack((self._app, place + 1, kind, layer), self._widths)
+        return int_table.pack((self._app, place + 1, kind, layer), self._widths)
 
     def add(self, batch: Batch) -> None:
         requests = self._requests(batch)
@@ -299,10 +289,10 @@ class _Collector(SumsCollector):
         row = np.full(len(groups), -1)
         row[data] = key
         row = row[groups.codes]
-        at = np.flatnonzero((row >= 0) & (batch.bytes != NO_VALUE))
+        at = np.flatnonzero((row >= 0) & (batch.bytes != int_table.NO_VALUE))
         row, size, offset = row[at], batch.bytes[at], batch.offset[at]
         self._add_sizes(row, size, batch.duration[at])
-        placed = np.flatnonzero(offset != NO_VALUE)
+        placed = np.flatnonzero(offset != int_table.NO_VALUE)
         add_cells(self.sums, row[placed], "aligned", alignment_of(offset[placed]), size[placed])
 
     def _add_sizes(self, row: Ints, size: Ints, time: Ints) -> None:
@@ -313,7 +303,7 @@ class _Collector(SumsCollector):
         """Note which processes make calls on all files together, and on each listed one."""
         place = (file if self._listed_as is None else self._listed_as[file]) + 1
         for of in (place, np.zeros_like(place)):
-            self._users.add("users", pack((process, of, kind, layer), self._of_users), {})
+            self._users.add("users", int_table.pack((process, of, kind, layer), self._of_users), {})
 
     def _add_requests(self, batch: Batch, requests: Calls) -> None:
         """Add data calls of libraries, and what the calls that they make show about them."""
@@ -324,7 +314,7 @@ class _Collector(SumsCollector):
         row, code = batch.rows[moves].astype(np.int64), groups.codes[moves]
         inner = (row, batch.rank[moves].astype(np.int64), begin, begin + batch.duration[moves])
         collective = np.concatenate((self._collective, requests[requests["collective"] > 0]))
-        made = np.flatnonzero((_owners(collective, *inner) >= 0) & (batch.bytes[moves] != NO_VALUE))
+        made = np.flatnonzero((_owners(collective, *inner) >= 0) & (batch.bytes[moves] != int_table.NO_VALUE))
         key = self._keys(groups.file[code[made]], groups.kind[code[made]], groups.layer[code[made]])
         add_columns(self.sums, key, inside=batch.bytes[moves[made]])
         self._collective = _kept(collective)
@@ -355,7 +345,7 @@ class _Collector(SumsCollector):
     def _hand_down(self, requests: Calls, layer: int) -> None:
         """Add requests to MPI-IO made by data calls of a library."""
         key = self._keys(requests["file"], requests["kind"], np.full(len(requests), layer))
-        sized = requests["size"] != NO_VALUE
+        sized = requests["size"] != int_table.NO_VALUE
         size = np.where(sized, requests["size"], 0)
         collective = size * requests["collective"]
         add_columns(self.sums, key, below=size, below_unsized=~sized * 1, below_collective=collective)
@@ -363,7 +353,7 @@ class _Collector(SumsCollector):
 
     def _ask(self, requests: Calls) -> None:
         key = self._keys(requests["file"], requests["kind"], requests["layer"])
-        sized, time = requests["size"] != NO_VALUE, requests["end"] - requests["start"]
+        sized, time = requests["size"] != int_table.NO_VALUE, requests["end"] - requests["start"]
         size = np.where(sized, requests["size"], 0)
         columns = {
             "calls": np.ones(len(key), np.int64),
@@ -378,11 +368,11 @@ class _Collector(SumsCollector):
         self._use(requests["process"], requests["file"], requests["kind"], requests["layer"])
         self._add_sizes(key[sized], size[sized], time[sized])
 
-    def result(self) -> Sums:
+    def result(self) -> int_table.Sums:
         for waiting in self._waiting.values():
             self._ask(waiting)
-        _, place, kind, layer = unpack(self._users.result()["users"].keys, self._of_users)
-        row, listed = pack((self._app, place, kind, layer), self._widths), place > 0
+        _, place, kind, layer = int_table.unpack(self._users.result()["users"].keys, self._of_users)
+        row, listed = int_table.pack((self._app, place, kind, layer), self._widths), place > 0
         for name, of in (("callers", listed), ("all_callers", ~listed)):
             add_columns(self.sums, row[of], **{name: np.ones(int(of.sum()), np.int64)})
         return super().result()

@@ -31,17 +31,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from vani.analyzers import int_table
 from vani.analyzers.batch import Batch, phases_and_files
-from vani.analyzers.int_table import (
-    NO_VALUE,
-    Factorized,
-    IntTable,
-    IntTableBuilder,
-    Sums,
-    SumsBuilder,
-    pack,
-    unpack,
-)
 from vani.analyzers.intervals import Intervals, merge, merge_runs
 from vani.analyzers.passes import SumsMeasure
 from vani.analyzers.workload import Context, SurveyFindings, Workload
@@ -116,7 +107,7 @@ class Extents:
     def aggregate(self, combined: ExtentsResult, workload: Workload, findings: SurveyFindings) -> ProcessExtents:
         del findings
         extents = combined.extents
-        process, file, kind = unpack(extents.group, (workload.processes, workload.files + 1, 2))
+        process, file, kind = int_table.unpack(extents.group, (workload.processes, workload.files + 1, 2))
         return ProcessExtents(
             process.astype(np.int32),
             (file - 1).astype(np.int32),
@@ -182,13 +173,13 @@ class _ExtentsCollector:
         self._final = context.workload.final_name
 
     def _key(self, process: Any, file: Ints, kind: NDArray[Any]) -> Ints:
-        return pack((process, self._final[file] + 1, kind), self._widths)
+        return int_table.pack((process, self._final[file] + 1, kind), self._widths)
 
     def _rows(self, batch: Batch, order: Ints | slice) -> Ints:
         """Calls whose extents count, in that order."""
         file, size = batch.file[order], batch.bytes[order]
         linked = (batch.kind[order] <= Kind.WRITE) & (file >= 0) & self._linked[np.maximum(file, 0)]
-        placed = np.flatnonzero(linked & (batch.offset[order] != NO_VALUE) & (size > 0))
+        placed = np.flatnonzero(linked & (batch.offset[order] != int_table.NO_VALUE) & (size > 0))
         return placed if isinstance(order, slice) else order[placed]
 
 
@@ -222,7 +213,7 @@ class _Merged(_ExtentsCollector):
         process = batch.groups.process
         extents = self._of_one(batch) if process.min() == process.max() else self._of_several(batch)
         last = int(process[batch.groups.codes[-1]])
-        self._extents.add(extents, lambda group: unpack(group, self._widths)[0] == last)
+        self._extents.add(extents, lambda group: int_table.unpack(group, self._widths)[0] == last)
 
     def _of_one(self, batch: Batch) -> Intervals:
         """Extents from the footprint, joined per file because the footprint distinguishes phases."""
@@ -230,10 +221,10 @@ class _Merged(_ExtentsCollector):
         _, file = phases_and_files(batch.groups.phase_file.keys, self._workload, self._findings)
         linked = (file >= 0) & self._linked[np.maximum(file, 0)]
         if not linked.all():
-            touched = touched.where(linked[unpack(touched.group, (batch.phase_file_width, 2))[0]])
+            touched = touched.where(linked[int_table.unpack(touched.group, (batch.phase_file_width, 2))[0]])
 
         def key(group: Ints) -> Ints:
-            code, kind = unpack(group, (batch.phase_file_width, 2))
+            code, kind = int_table.unpack(group, (batch.phase_file_width, 2))
             return self._key(batch.groups.process[0], file[code], kind)
 
         touched = touched.under(key)
@@ -247,7 +238,7 @@ class _Merged(_ExtentsCollector):
         linked = np.flatnonzero((groups.kind <= Kind.WRITE) & (file >= 0) & self._linked[np.maximum(file, 0)])
         if not len(linked):
             return Intervals()
-        keys = Factorized.of(self._key(groups.process[linked], file[linked], groups.kind[linked]))
+        keys = int_table.Factorized.of(self._key(groups.process[linked], file[linked], groups.kind[linked]))
         side = np.full(len(file), -1)
         side[linked] = keys.codes
         out = call(
@@ -279,7 +270,7 @@ class FootprintResult:
     """
 
     extents: Intervals
-    others: IntTable
+    others: int_table.IntTable
     given_up: bool = False
 
 
@@ -351,7 +342,7 @@ class Footprint:
     def combine(self, parts: Sequence[FootprintResult]) -> FootprintResult:
         given_up = any(part.given_up for part in parts)
         extents = None if given_up else _joined([part.extents for part in parts], _MAX_TOUCHED)
-        others = IntTable.merged([part.others for part in parts])
+        others = int_table.IntTable.merged([part.others for part in parts])
         return FootprintResult(Intervals() if extents is None else extents, others, extents is None)
 
     def aggregate(self, combined: FootprintResult, workload: Workload, findings: SurveyFindings) -> Touched:
@@ -383,13 +374,13 @@ class Footprint:
 
 class _FootprintCollector:
     def __init__(self) -> None:
-        self._extents, self._others = _Merger(_MAX_TOUCHED), IntTableBuilder()
+        self._extents, self._others = _Merger(_MAX_TOUCHED), int_table.IntTableBuilder()
 
     def add(self, batch: Batch) -> None:
         blind, phase_files = batch.unplaced, batch.groups.phase_file
         if len(blind):
-            dense = Factorized.of(phase_files.codes[batch.groups.codes[blind]])
-            appended = ((batch.flags[blind] & Flag.APPEND) != 0) & (batch.bytes[blind] != NO_VALUE)
+            dense = int_table.Factorized.of(phase_files.codes[batch.groups.codes[blind]])
+            appended = ((batch.flags[blind] & Flag.APPEND) != 0) & (batch.bytes[blind] != int_table.NO_VALUE)
             columns = {
                 "appended": dense.sum(np.maximum(batch.bytes[blind], 0), appended),
                 "unplaced": dense.count(~appended),
@@ -397,8 +388,8 @@ class _FootprintCollector:
             self._others.add(phase_files.keys[dense.keys], columns)
 
         def key(group: Ints) -> Ints:
-            code, side = unpack(group, (batch.phase_file_width, 2))
-            return pack((phase_files.keys[code], side), (batch.phase_file_width, 2))
+            code, side = int_table.unpack(group, (batch.phase_file_width, 2))
+            return int_table.pack((phase_files.keys[code], side), (batch.phase_file_width, 2))
 
         if not self._extents.given_up:
             self._extents.add(batch.touched.under(key))
@@ -451,7 +442,7 @@ class Exchanges(SumsMeasure):
     columns = frozenset({"rank", "kind", "file", "offset", "bytes", "start_ns"})
     minima, maxima = ("first_write", "first_read"), ("last_write", "last_read")
 
-    def add(self, batch: Batch, sums: SumsBuilder) -> None:
+    def add(self, batch: Batch, sums: int_table.SumsBuilder) -> None:
         findings, workload = batch.known_findings, batch.context.workload
         if not findings.linked.any():
             return
@@ -463,7 +454,7 @@ class Exchanges(SumsMeasure):
         only_read = (flags & (Flag.OPEN | Flag.WRITABLE | Flag.DIRECTORY)) == Flag.OPEN
         looked = only_read & findings.linked_by_open[named] & ~emptied
         rows = np.flatnonzero((moves | emptied | looked) & (file >= 0) & findings.linked[named])
-        key = pack((groups.process, workload.final_name[named] + 1), (workload.processes, workload.files + 1))
+        key = int_table.pack((groups.process, workload.final_name[named] + 1), (workload.processes, workload.files + 1))
         first, last = groups.first_start, groups.last_start
         write = (kind == Kind.WRITE) | emptied
         # A call of unknown size has no certain extent, and a call of zero bytes touches nothing.
@@ -486,8 +477,8 @@ class Exchanges(SumsMeasure):
         )
         sums.add("exchanges", key[rows], {n: c[rows] for n, c in zip(COLUMNS, columns, strict=True)})
 
-    def aggregate(self, combined: Sums, workload: Workload, findings: SurveyFindings) -> ExchangeCounts:
+    def aggregate(self, combined: int_table.Sums, workload: Workload, findings: SurveyFindings) -> ExchangeCounts:
         del findings
         table = combined["exchanges"]
-        process, file = unpack(table.keys, (workload.processes, workload.files + 1))
+        process, file = int_table.unpack(table.keys, (workload.processes, workload.files + 1))
         return ExchangeCounts(process, file - 1, {name: table[name] for name in COLUMNS})

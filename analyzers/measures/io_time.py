@@ -20,19 +20,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from vani.analyzers import int_table
 from vani.analyzers.batch import Batch, CallGroups, phases_and_files
-from vani.analyzers.int_table import (
-    ALL_KINDS,
-    KINDS,
-    LAYERS,
-    Factorized,
-    IntTable,
-    Sums,
-    beside,
-    group,
-    pack,
-    unpack,
-)
 from vani.analyzers.intervals import Intervals, merge, total_length
 from vani.analyzers.passes import SumsCollector, SumsMeasure
 from vani.analyzers.workload import Context, SurveyFindings, Workload
@@ -41,8 +30,8 @@ from vani.distinct import distinct
 
 Ints = NDArray[np.int64]
 
-_WIDTH = KINDS + 1
-_KINDS, _LAYERS = beside(_WIDTH), beside(LAYERS)
+_WIDTH = int_table.KINDS + 1
+_KINDS, _LAYERS = int_table.beside(_WIDTH), int_table.beside(int_table.LAYERS)
 """Widths of keys of an entity and a kind (or all), and of an entity and a layer."""
 _PHASES = -1 - _WIDTH
 """Groups of kept intervals at or below this number are phases."""
@@ -75,10 +64,10 @@ class SpentTime:
     concurrently."""
 
 
-def _time_table(table: IntTable, rows: int, width: int) -> Ints:
+def _time_table(table: int_table.IntTable, rows: int, width: int) -> Ints:
     """Times under keys of row and column, shape (rows, width)."""
     times = np.zeros((rows, width), np.int64)
-    times[unpack(table.keys, (rows, width))] = table["time"]
+    times[int_table.unpack(table.keys, (rows, width))] = table["time"]
     return times
 
 
@@ -95,7 +84,7 @@ class IoTime(SumsMeasure):
             raise ValueError("I/O time needs phases")
         return _IoTimeCollector(self, context, findings)
 
-    def aggregate(self, combined: Sums, workload: Workload, findings: SurveyFindings) -> SpentTime:
+    def aggregate(self, combined: int_table.Sums, workload: Workload, findings: SurveyFindings) -> SpentTime:
         phase_files, apps = combined["phase_files"], len(workload.apps)
         phase, file, kind = phases_and_files(phase_files.keys, workload, findings, _WIDTH)
         return SpentTime(
@@ -106,7 +95,7 @@ class IoTime(SumsMeasure):
             _time_table(combined["phases"], findings.phases + 1, _WIDTH),
             _time_table(combined["overlaps"], apps, _WIDTH),
             combined["processes"].at(np.arange(workload.processes), "time"),
-            _time_table(combined["layers"], apps, LAYERS),
+            _time_table(combined["layers"], apps, int_table.LAYERS),
         )
 
 
@@ -129,14 +118,14 @@ def _common_time(
     if end_before > start[0]:
         rows = np.append(0, rows)
     if not len(rows):
-        return np.zeros((count, len(_CUTS)), np.int64), np.zeros(KINDS + 1, np.int64)
+        return np.zeros((count, len(_CUTS)), np.int64), np.zeros(int_table.KINDS + 1, np.int64)
     now, before = codes[rows], np.where(rows > 0, codes[rows - 1], count)
     common = np.minimum(end[rows], np.where(rows > 0, end[rows - 1], end_before)) - start[rows]
     is_common = groups["counted"][now] & (groups["process"][now] == groups["process"][before]) & (common > 0)
     now, before, common = now[is_common], before[is_common], common[is_common]
     same = {name: groups[name][now] == groups[name][before] for name in _SHARED}
     both = groups["included"][now] & groups["included"][before]
-    of = Factorized(np.arange(count), now)
+    of = int_table.Factorized(np.arange(count), now)
     cuts = (
         of.sum(common, some)
         for some in (
@@ -149,7 +138,7 @@ def _common_time(
         )
     )
     apart = both & ~same["phase"]
-    by_kind = Factorized(np.arange(KINDS), groups["kind"][now]).sum(common, apart & same["kind"])
+    by_kind = int_table.Factorized(np.arange(int_table.KINDS), groups["kind"][now]).sum(common, apart & same["kind"])
     return np.stack(list(cuts), axis=1), np.append(by_kind, common[apart].sum())
 
 
@@ -188,7 +177,7 @@ class _IoTimeCollector(SumsCollector):
         with_last["counted"] = np.append(alone, False)
         cuts, apart = _common_time(groups.codes, batch.start, batch.end, with_last, self._end_before)
         self._add_sums(groups, alone, groups.time[:, None] - cuts)
-        key = pack((self._app, np.arange(_WIDTH)), _KINDS)
+        key = int_table.pack((self._app, np.arange(_WIDTH)), _KINDS)
         self.sums.add("overlaps", key[apart > 0], {"time": apart[apart > 0]})
         if not alone.all():
             for threaded in distinct(process[~alone]).tolist():
@@ -206,11 +195,12 @@ class _IoTimeCollector(SumsCollector):
         """
         of = {name: times[:, i] for i, name in enumerate(_CUTS)}
         for keys, name in ((groups.listed_phase_file_key, "phase_file"), (groups.phase, "phase")):
-            for kind, column in ((groups.kind[alone], f"{name}_and_kind"), (ALL_KINDS, name)):
-                self.sums.add(f"{name}s", pack((keys[alone], kind), _KINDS), {"time": of[column][alone]})
+            for kind, column in ((groups.kind[alone], f"{name}_and_kind"), (int_table.ALL_KINDS, name)):
+                self.sums.add(f"{name}s", int_table.pack((keys[alone], kind), _KINDS), {"time": of[column][alone]})
         counted = alone & groups.included
         self.sums.add("processes", groups.process[counted], {"time": of["process"][counted]})
-        self.sums.add("layers", pack((self._app, groups.layer[counted]), _LAYERS), {"time": of["layer"][counted]})
+        self.sums.add("layers", int_table.pack((self._app, groups.layer[counted]), _LAYERS),
+            {"time": of["layer"][counted]})
 
     def _hold(self, batch: Batch, process: int, rows: Ints) -> None:
         """Keep the intervals of a process with overlapping calls until all of them are known."""
@@ -222,14 +212,14 @@ class _IoTimeCollector(SumsCollector):
         phase_file, phase = batch.groups.listed_phase_file_key[code], batch.groups.phase[code]
         # Negative groups are phases, those from 0 are pairs of phase and file, and the last ones are the process.
         groups = [
-            pack((phase_file, kind), _KINDS),
-            pack((phase_file, ALL_KINDS), _KINDS),
-            _PHASES - pack((phase, kind), _KINDS),
-            _PHASES - pack((phase, ALL_KINDS), _KINDS),
+            int_table.pack((phase_file, kind), _KINDS),
+            int_table.pack((phase_file, int_table.ALL_KINDS), _KINDS),
+            _PHASES - int_table.pack((phase, kind), _KINDS),
+            _PHASES - int_table.pack((phase, int_table.ALL_KINDS), _KINDS),
         ]
         included = phase != self._excluded
         parts = [self._pending, *(merge(g, start, end) for g in groups)]
-        for own in (-1 - kind[included], np.full(int(included.sum()), -1 - ALL_KINDS)):
+        for own in (-1 - kind[included], np.full(int(included.sum()), -1 - int_table.ALL_KINDS)):
             parts.append(merge(own, start[included], end[included]))
         self._pending = Intervals.joined(parts)
         if len(self._pending) > _MAX_HELD:
@@ -248,24 +238,24 @@ class _IoTimeCollector(SumsCollector):
         phase_files, phases = groups >= 0, groups <= _PHASES
         own = ~phase_files & ~phases
         self.sums.add("phase_files", groups[phase_files], {"time": lengths[phase_files]})
-        by_phase = group(_PHASES - groups[phases], {"time": lengths[phases]})
+        by_phase = int_table.group(_PHASES - groups[phases], {"time": lengths[phases]})
         self.sums.add("phases", by_phase.keys, by_phase.columns)
-        in_all = groups == -1 - ALL_KINDS
+        in_all = groups == -1 - int_table.ALL_KINDS
         if in_all.any():
             self.sums.add("processes", np.array([self._pending_process]), {"time": lengths[in_all]})
-        phase, kind = unpack(by_phase.keys, _KINDS)
+        phase, kind = int_table.unpack(by_phase.keys, _KINDS)
         is_phase = phase < self._excluded
         kinds = np.concatenate((kind[is_phase], -1 - groups[own]))
         more = np.concatenate((by_phase["time"][is_phase], -lengths[own]))
-        self.sums.add("overlaps", pack((self._app, kinds), _KINDS), {"time": more})
+        self.sums.add("overlaps", int_table.pack((self._app, kinds), _KINDS), {"time": more})
 
-    def result(self) -> Sums:
+    def result(self) -> int_table.Sums:
         self._release()
         return super().result()
 
 
 _FIRST = 256
-_CALLS = beside(_FIRST)
+_CALLS = int_table.beside(_FIRST)
 """Widths of keys of trace and call."""
 
 
@@ -293,10 +283,10 @@ class Clocks(SumsMeasure):
         del context, findings
         return _ClocksCollector(self)
 
-    def aggregate(self, combined: Sums, workload: Workload, findings: SurveyFindings) -> ClockSkew:
+    def aggregate(self, combined: int_table.Sums, workload: Workload, findings: SurveyFindings) -> ClockSkew:
         del findings
         barriers = combined["barriers"]
-        trace, _ = unpack(barriers.keys, (len(workload.process_base), _FIRST))
+        trace, _ = int_table.unpack(barriers.keys, (len(workload.process_base), _FIRST))
         ranks = np.diff([*workload.process_base, workload.processes]).tolist()
         return ClockSkew([_skew_ns(barriers.where(trace == number), own) for number, own in enumerate(ranks)])
 
@@ -321,11 +311,11 @@ class _ClocksCollector(SumsCollector):
             "ranks": np.ones(len(rows), np.int64),
         }
         early = number < _FIRST
-        keys = pack((batch.context.trace, number[early]), _CALLS)
+        keys = int_table.pack((batch.context.trace, number[early]), _CALLS)
         self.sums.add("barriers", keys, {name: column[early] for name, column in columns.items()})
 
 
-def _skew_ns(barriers: IntTable, ranks: int) -> int | None:
+def _skew_ns(barriers: int_table.IntTable, ranks: int) -> int | None:
     """Lower bound of the disagreement of a trace's clocks; None if no call shows it."""
     whole = barriers["ranks"] == ranks
     if not whole.any() or ranks < 2:

@@ -33,21 +33,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from vani.analyzers import int_table
 from vani.analyzers.batch import Batch, phases_and_files
-from vani.analyzers.int_table import (
-    NO_VALUE,
-    Factorized,
-    How,
-    IntTable,
-    IntTableBuilder,
-    Sums,
-    SumsBuilder,
-    beside,
-    group,
-    pack,
-    stable_order,
-    unpack,
-)
 from vani.analyzers.passes import SumsMeasure
 from vani.analyzers.workload import Context, Ends, SurveyFindings, Workload
 from vani.calls import Flag, Kind, Layer
@@ -109,18 +96,18 @@ def length_calls(batch: Batch, *, writes: bool) -> LengthCalls:
         process = batch.all_calls("rank")[library] + workload.process_base[batch.context.trace]
         others: list[Any] = [
             library,
-            pack((process, file + 1), (workload.processes, workload.files + 1)),
+            int_table.pack((process, file + 1), (workload.processes, workload.files + 1)),
             batch.starts_of(library),
             *(batch.all_calls(n)[library] for n in ("flags", "kind", "offset", "bytes")),
         ]
         columns = [np.concatenate(both) for both in zip(columns, others, strict=True)]
         columns = [column[np.argsort(columns[0])] for column in columns]
     _, _, _, flags, kind, offset, size = columns
-    placed = offset != NO_VALUE
+    placed = offset != int_table.NO_VALUE
     determining = np.flatnonzero(
-        np.where(kind == Kind.WRITE, placed & (size != NO_VALUE), placed | ((flags & NAMING) != 0))
+        np.where(kind == Kind.WRITE, placed & (size != int_table.NO_VALUE), placed | ((flags & NAMING) != 0))
     )
-    order = determining[stable_order(columns[1][determining])]
+    order = determining[int_table.stable_order(columns[1][determining])]
     place, key, start, flags, kind, offset, size = (column[order] for column in columns)
     is_write = kind == Kind.WRITE
     opens = (flags & Flag.OPEN) != 0
@@ -145,20 +132,20 @@ def _lengths_set_by_libraries(batch: Batch) -> Ints:
     rows = batch.flagged(Flag.RESIZE)
     if len(rows):
         rows = rows[batch.all_calls("layer")[rows] > Layer.STDIO]
-        rows = rows[(batch.files_of(rows) >= 0) & (batch.all_calls("offset")[rows] != NO_VALUE)]
+        rows = rows[(batch.files_of(rows) >= 0) & (batch.all_calls("offset")[rows] != int_table.NO_VALUE)]
     return rows
 
 
 _MOMENTS = 64
 _WIDTH = _MOMENTS + 2
-_KEY_MOMENT = beside(_WIDTH)
-_STRETCH = (beside(_WIDTH**2)[0], _WIDTH, _WIDTH)
+_KEY_MOMENT = int_table.beside(_WIDTH)
+_STRETCH = (int_table.beside(_WIDTH**2)[0], _WIDTH, _WIDTH)
 """Widths of keys of file, and of the times of the last truncation and of the last write."""
 _MOST = 1 << 20
 _MARGIN_NS = 1_000_000_000
 _MARGIN_SHARE = 10
-_WRITES: dict[str, How] = {"reach": "max", "last": "max"}
-_HOW: dict[str, How] = {**_WRITES, "reset": "max"}
+_WRITES: dict[str, int_table.How] = {"reach": "max", "last": "max"}
+_HOW: dict[str, int_table.How] = {**_WRITES, "reset": "max"}
 
 _Writes = tuple[Ints, Ints, Ints]
 """Key of a write and its time, end and start, not merged."""
@@ -172,8 +159,8 @@ class LengthsResult:
     moment of the writes): time of that (-1: never), furthest end and last start of the writes (-1: none). `cuts`: the
     last truncation of each file: time and length. `given_up`: moments are no longer distinguished."""
 
-    stretches: IntTable
-    cuts: IntTable
+    stretches: int_table.IntTable
+    cuts: int_table.IntTable
     given_up: bool = False
 
 
@@ -203,7 +190,7 @@ class Lengths:
         given_up = any(p.given_up for p in parts)
         if given_up:
             stretches_of_parts = [_without_moments(s) for s in stretches_of_parts]
-        stretches = IntTable.merged(stretches_of_parts, _HOW)
+        stretches = int_table.IntTable.merged(stretches_of_parts, _HOW)
         if not given_up and len(stretches) > _MOST:
             stretches, given_up = _without_moments(stretches), True
         return LengthsResult(stretches, _latest([p.cuts for p in parts]), given_up)
@@ -213,23 +200,24 @@ class Lengths:
         return FileLengths(*_lengths_of(workload, combined))
 
 
-def _without_moments(stretches: IntTable) -> IntTable:
+def _without_moments(stretches: int_table.IntTable) -> int_table.IntTable:
     if not len(stretches):
         return stretches
     columns = {"reset": np.full(len(stretches), -1), "reach": stretches["reach"], "last": stretches["last"]}
-    return group(pack((unpack(stretches.keys, _STRETCH)[0], 0, 0), _STRETCH), columns, _HOW)
+    return int_table.group(int_table.pack((int_table.unpack(stretches.keys, _STRETCH)[0], 0, 0), _STRETCH), columns,
+        _HOW)
 
 
-def _latest(parts: Sequence[IntTable]) -> IntTable:
+def _latest(parts: Sequence[int_table.IntTable]) -> int_table.IntTable:
     """The last truncation of each file; the longest of several at one time."""
     parts = [p for p in parts if len(p)]
     if not parts:
-        return IntTable()
+        return int_table.IntTable()
     file = np.concatenate([p.keys for p in parts])
     time, length = (np.concatenate([p[n] for p in parts]) for n in ("time", "length"))
     order = np.lexsort((length, time, file))
     last = order[np.append(file[order][1:] != file[order][:-1], True)]
-    return IntTable(file[last], {"time": time[last], "length": length[last]})
+    return int_table.IntTable(file[last], {"time": time[last], "length": length[last]})
 
 
 class _Process:
@@ -239,7 +227,7 @@ class _Process:
         nothing = np.empty(0, np.int64)
         self.key, self.reset, self.gone = nothing, nothing, np.empty(0, np.bool_)
         """Time when it last emptied or truncated the file (-1: never), and whether its name is gone."""
-        self.writes = IntTableBuilder(_WRITES)
+        self.writes = int_table.IntTableBuilder(_WRITES)
         """Furthest end and last start of its later writes, by key and moment."""
         self.lowest, self.last = _NO_KEY, -1
         """Lower bound of the keys; and the largest key, -1 if there is none."""
@@ -279,15 +267,15 @@ class _Process:
     def keep_writes(self, chosen: Callable[[Ints], Bools]) -> None:
         """Drop the writes whose keys are not chosen."""
         writes = self.writes.table()
-        rows = chosen(unpack(writes.keys, _KEY_MOMENT)[0])
-        self.writes = IntTableBuilder(_WRITES, writes.where(rows))
+        rows = chosen(int_table.unpack(writes.keys, _KEY_MOMENT)[0])
+        self.writes = int_table.IntTableBuilder(_WRITES, writes.where(rows))
 
     def split(self, first: int) -> tuple[_Process, _Process]:
         """Split into the keys below `first`, and the others."""
         writes, parts = self.writes.table(), (_Process(), _Process())
         for part, rows in zip(parts, (self.key < first, self.key >= first), strict=True):
             part.key, part.reset, part.gone = self.key[rows], self.reset[rows], self.gone[rows]
-            part.writes = IntTableBuilder(_WRITES, writes)
+            part.writes = int_table.IntTableBuilder(_WRITES, writes)
         parts[0].keep_writes(lambda key: key < first)
         parts[1].keep_writes(lambda key: key >= first)
         parts[1].lowest, parts[1].last = first, self.last
@@ -300,8 +288,8 @@ class _LengthsCollector:
         """Widths of keys of process and file + 1."""
         self._moment = max(1, -(-(context.workload.span_ns + 1) // _MOMENTS))
         self._process = _Process()
-        self._parts: list[IntTable] = []
-        self._cuts: list[IntTable] = []
+        self._parts: list[int_table.IntTable] = []
+        self._cuts: list[int_table.IntTable] = []
         self._given_up = False
 
     def add(self, batch: Batch) -> None:
@@ -328,7 +316,7 @@ class _LengthsCollector:
             # The first counted call of the batch after the last reset.
             place = np.where(last >= 0, others.place[np.maximum(last, 0)] + 1, 0)
             place = place if batch.complete else np.searchsorted(batch.rows, place)
-            after = IntTable(key, {"after": place}).at(groups.process_file, "after")
+            after = int_table.IntTable(key, {"after": place}).at(groups.process_file, "after")
         out = call(
             "reach",
             codes=batch.groups.codes,
@@ -346,7 +334,7 @@ class _LengthsCollector:
             return None
         self._keep_cuts(others)
         of, moment, end, start = columns(out["reached"])
-        cell = pack((groups.process_file[of], moment + 1), _KEY_MOMENT)
+        cell = int_table.pack((groups.process_file[of], moment + 1), _KEY_MOMENT)
         return key, reset, gone, (cell, end, start)
 
     def _changes_by_call(self, calls: LengthCalls) -> _Changes:
@@ -354,7 +342,7 @@ class _LengthsCollector:
         key, last, reset, gone = self._resets(calls)
         since = np.repeat(last, np.diff(np.append(firsts(calls.key), len(calls.key))))
         rows = np.flatnonzero(calls.writes & (np.arange(len(since)) > since))
-        cell = pack((calls.key[rows], self._moment_of(calls.start[rows])), _KEY_MOMENT)
+        cell = int_table.pack((calls.key[rows], self._moment_of(calls.start[rows])), _KEY_MOMENT)
         self._keep_cuts(calls)
         return key, reset, gone, (cell, calls.end[rows], calls.start[rows])
 
@@ -380,8 +368,8 @@ class _LengthsCollector:
     def _keep_cuts(self, calls: LengthCalls) -> None:
         cut = np.flatnonzero(calls.cuts)
         if len(cut):
-            file = unpack(calls.key[cut], self._of_file)[1] - 1
-            cuts = IntTable(file, {"time": calls.start[cut], "length": calls.end[cut]})
+            file = int_table.unpack(calls.key[cut], self._of_file)[1] - 1
+            cuts = int_table.IntTable(file, {"time": calls.start[cut], "length": calls.end[cut]})
             self._cuts = [_latest([*self._cuts, cuts])]
 
     def _moment_of(self, time: Ints) -> Ints:
@@ -390,11 +378,11 @@ class _LengthsCollector:
 
     def _finish(self, done: _Process) -> None:
         writes = done.writes.table()
-        key, _ = unpack(writes.keys, _KEY_MOMENT)
+        key, _ = int_table.unpack(writes.keys, _KEY_MOMENT)
         reset, _ = done.known(key)
         silent = (done.reset >= 0) & ~np.isin(done.key, key)
         nothing = np.full(int(silent.sum()), -1)
-        file = unpack(np.concatenate((key, done.key[silent])), self._of_file)[1] - 1
+        file = int_table.unpack(np.concatenate((key, done.key[silent])), self._of_file)[1] - 1
         columns = {
             "reset": np.concatenate((reset, done.reset[silent])),
             "reach": np.concatenate((writes["reach"] if len(writes) else nothing[:0], nothing)),
@@ -403,18 +391,18 @@ class _LengthsCollector:
         if not len(file):
             return
         moments = (self._moment_of(columns[n]) for n in ("reset", "last"))
-        self._parts.append(group(pack((file, *moments), _STRETCH), columns, _HOW))
+        self._parts.append(int_table.group(int_table.pack((file, *moments), _STRETCH), columns, _HOW))
         if len(self._parts) > 64:
             self._shrink()
 
     def _shrink(self) -> None:
-        whole = Lengths().combine([LengthsResult(p, IntTable(), self._given_up) for p in self._parts])
+        whole = Lengths().combine([LengthsResult(p, int_table.IntTable(), self._given_up) for p in self._parts])
         self._parts, self._given_up = [whole.stretches], whole.given_up
 
     def result(self) -> LengthsResult:
         self._finish(self._process)
         self._shrink()
-        cuts = self._cuts[0] if self._cuts else IntTable()
+        cuts = self._cuts[0] if self._cuts else int_table.IntTable()
         return LengthsResult(self._parts[0].packed(), cuts, self._given_up)
 
 
@@ -429,7 +417,7 @@ def _lengths_of(workload: Workload, result: LengthsResult) -> tuple[Ints, Bools]
     table = result.stretches
     if not len(table):
         return length, uncertain
-    file, _, _ = unpack(table.keys, _STRETCH)
+    file, _, _ = int_table.unpack(table.keys, _STRETCH)
     reset, reach, last = table["reset"], table["reach"], table["last"]
     when = np.full(workload.files, -1)
     np.maximum.at(when, file, reset)
@@ -438,7 +426,7 @@ def _lengths_of(workload: Workload, result: LengthsResult) -> tuple[Ints, Bools]
     if len(cuts):
         was_cut[cuts.keys] = cuts["time"] == when[cuts.keys]
     is_reset = when >= 0
-    length[is_reset] = NO_VALUE
+    length[is_reset] = int_table.NO_VALUE
     length[cuts.keys[was_cut[cuts.keys]]] = cuts["length"][was_cut[cuts.keys]] if len(cuts) else 0
     margin = max(_MARGIN_NS, workload.span_ns // _MARGIN_SHARE)
     own = (reset >= 0) & (reset >= when[file] - margin)
@@ -471,7 +459,7 @@ class PastEnd(SumsMeasure):
     result = BeyondEnds
     columns = frozenset({"rank", "kind", "file", "offset", "bytes", "start_ns", "duration_ns"})
 
-    def add(self, batch: Batch, sums: SumsBuilder) -> None:
+    def add(self, batch: Batch, sums: int_table.SumsBuilder) -> None:
         ends, groups = batch.known_findings.ends, batch.groups
         if not len(ends.known):
             return
@@ -494,7 +482,7 @@ class PastEnd(SumsMeasure):
         columns = {"beyond": beyond[some], "reads": reads[some]}
         sums.add("past_end", groups.listed_phase_file_key[some], columns)
 
-    def aggregate(self, combined: Sums, workload: Workload, findings: SurveyFindings) -> BeyondEnds:
+    def aggregate(self, combined: int_table.Sums, workload: Workload, findings: SurveyFindings) -> BeyondEnds:
         table = combined["past_end"]
         phase, file = phases_and_files(table.keys, workload, findings)
         return BeyondEnds(phase, file, table["beyond"], table["reads"])
@@ -503,8 +491,9 @@ class PastEnd(SumsMeasure):
 def _past_end(batch: Batch, reading: Bools, ends: Ends) -> tuple[Ints, Ints]:
     """Bytes past the end and number of reads, by group; `reading`: groups that read files with a known end."""
     codes, file = batch.groups.codes, batch.groups.file
-    rows = np.flatnonzero(reading[codes] & (batch.bytes != NO_VALUE) & (batch.offset != NO_VALUE))
+    rows = np.flatnonzero(reading[codes] & (batch.bytes != int_table.NO_VALUE) & (batch.offset != int_table.NO_VALUE))
     rows = rows[np.flatnonzero(batch.end[rows] >= ends.since[file][codes[rows]])]
-    begin, size, grouped = batch.offset[rows], batch.bytes[rows], Factorized(np.arange(len(file)), codes[rows])
+    begin, size, grouped = batch.offset[rows], batch.bytes[rows], int_table.Factorized(np.arange(len(file)),
+        codes[rows])
     beyond = begin + size - np.maximum(begin, ends.at(file[codes[rows]], batch.end[rows]))
     return grouped.sum(np.clip(beyond, 0, size)), grouped.count()

@@ -19,18 +19,10 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from vani.analyzers import measurements
 from vani.analyzers.batch import Batch
 from vani.analyzers.entities.files import formats_on_disk
 from vani.analyzers.int_table import NO_VALUE, IntTable
-from vani.analyzers.measurements import (
-    Measurements,
-    Phases,
-    Plain,
-    PossibleExchanges,
-    Results,
-    TraceFacts,
-    plain,
-)
 from vani.analyzers.measures import busy_time
 from vani.analyzers.measures.lengths import FileLengths
 from vani.analyzers.measures.operations import OperationCounts, ProcessCounts
@@ -79,7 +71,7 @@ def measure(
     phase_gap_s: float | None = None,
     list_files: int | None = 100,
     known: PartialResults | None = None,
-) -> Measurements:
+) -> measurements.Measurements:
     """Measure a workload.
 
     Parameters
@@ -121,13 +113,13 @@ def measure(
         [m.aggregate(part, workload, findings) for m, part in zip(measures, combined, strict=True)],
     )
     typed.append(busy_time.finish(total, findings.phases, len(listed), len(workload.apps)))
-    results = Results(typed, unknown={PossibleExchanges: _ORDER_IS_KNOWN})
+    results = measurements.Results(typed, unknown={measurements.PossibleExchanges: _ORDER_IS_KNOWN})
     processes = _certain(results, ProcessCounts)
     traces = [trace_facts(store.manifest) for store in stores]
-    return Measurements(
+    return measurements.Measurements(
         workload=workload,
         traces=traces,
-        phases=Phases(findings.phase_start, findings.phase_app, gaps, gap_given=phase_gap_s is not None),
+        phases=measurements.Phases(findings.phase_start, findings.phase_app, gaps, gap_given=phase_gap_s is not None),
         listed=listed,
         survey=Survey().aggregate(survey, workload, findings),
         operations=_certain(results, OperationCounts),
@@ -141,7 +133,7 @@ def measure(
 
 
 def _layouts(
-    traces: Sequence[TraceFacts], workload: Workload, lengths: FileLengths | None
+    traces: Sequence[measurements.TraceFacts], workload: Workload, lengths: FileLengths | None
 ) -> dict[int, FileLayout]:
     """Layouts by file that the traces state; of a composite layout, the component in which the file ends."""
     stated = {args[0]: args[1:] for trace in traces for name, args, _ in trace.facts if name == "layout"}
@@ -257,14 +249,14 @@ def _stored_times(task: Task, stores: Sequence[Store], contexts: Sequence[Contex
 
 def _by_type(
     measures: Sequence[Measure[Any, Any]], results: Sequence[object]
-) -> tuple[list[object], dict[str, Plain]]:
+) -> tuple[list[object], dict[str, measurements.Plain]]:
     """Results of a declared type, and the other measures' results by name."""
     typed: list[object] = []
-    extensions: dict[str, Plain] = {}
+    extensions: dict[str, measurements.Plain] = {}
     for measure, result in zip(measures, results, strict=True):
         declared = declared_result(measure)
         if declared is None:
-            extensions[measure.name] = plain(result, measure.name)
+            extensions[measure.name] = measurements.plain(result, measure.name)
         elif type(result) is declared:
             typed.append(result)
         else:
@@ -272,15 +264,15 @@ def _by_type(
     return typed, extensions
 
 
-def _certain(results: Results, wanted: type[Result]) -> Result:
+def _certain(results: measurements.Results, wanted: type[Result]) -> Result:
     result = results.of(wanted)
     assert result is not None
     return result
 
 
-def trace_facts(manifest: Manifest) -> TraceFacts:
+def trace_facts(manifest: Manifest) -> measurements.TraceFacts:
     """Facts about a trace, from the manifest of its store."""
-    return TraceFacts(
+    return measurements.TraceFacts(
         source=manifest.source,
         tool=manifest.tool,
         format=manifest.format,

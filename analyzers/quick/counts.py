@@ -16,18 +16,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from vani.analyzers.int_table import (
-    LAYERS,
-    NO_VALUE,
-    Factorized,
-    IntTable,
-    IntTableBuilder,
-    Sums,
-    SumsBuilder,
-    group,
-    pack,
-    unpack,
-)
+from vani.analyzers import int_table
 from vani.analyzers.measurements import TraceFacts
 from vani.analyzers.measures.accesses import LIBRARIES, add_cells, add_columns, ask_kind, class_of, widths_of
 from vani.analyzers.measures.libraries import ANY_LIBRARY, Libraries, under_any_library
@@ -56,7 +45,7 @@ class Rows:
     def numbers(self, name: str) -> NDArray[Any]:
         """A column as a numpy array; null is `NO_VALUE` in 64-bit columns, and -1 in others."""
         column = self._batch.column(name)
-        return to_numpy(column, NO_VALUE if column.type == pa.int64() else -1)
+        return to_numpy(column, int_table.NO_VALUE if column.type == pa.int64() else -1)
 
     @cached_property
     def function(self) -> NDArray[np.int32]:
@@ -112,7 +101,7 @@ Bools = NDArray[np.bool_]
 class AccessCounter:
     """Adds up data calls by layer and direction, and by file those of the file system, without times and places."""
 
-    def __init__(self, workload: Workload, sums: SumsBuilder) -> None:
+    def __init__(self, workload: Workload, sums: int_table.SumsBuilder) -> None:
         self._sums, self._widths = sums, widths_of(workload)
         self._ask_kind = np.append(ask_kind(workload.functions), 0)
         self._counted = np.append(workload.file_class == FileClass.DATASET, True)
@@ -123,7 +112,7 @@ class AccessCounter:
         moves = rows.included[is_data[rows.included]]
         asks = is_data & (rows.layer >= LIBRARIES[0]) & (rows.layer <= LIBRARIES[-1])
         asks &= (self._ask_kind[rows.function] >= 0) & self._counted[rows.file]
-        sized = rows.bytes != NO_VALUE
+        sized = rows.bytes != int_table.NO_VALUE
         size, collective = np.where(sized, rows.bytes, 0), (rows.flags & Flag.COLLECTIVE) != 0
         columns = {
             "calls": rows.weight,
@@ -138,7 +127,7 @@ class AccessCounter:
         for table, at, known in (("moved", moves, columns), ("asked", np.flatnonzero(asks), of_libraries)):
             # Handles name the files of libraries, in an order that is not known.
             place = rows.file[at] + 1 if table == "moved" else 0
-            key = pack((rows.context.app, place, rows.kind[at], rows.layer[at]), self._widths)
+            key = int_table.pack((rows.context.app, place, rows.kind[at], rows.layer[at]), self._widths)
             add_columns(self._sums, key, **{name: column[at] for name, column in known.items()})
             self._use(rows, at)
             with_size = at[sized[at]]
@@ -149,20 +138,21 @@ class AccessCounter:
         widths = (int(rows.group.max(initial=0)) + 1, *self._widths[1:])
         named = every[(rows.file[every] >= 0) & (rows.layer[every] <= Layer.STDIO)]
         for name, at, place in (("all_callers", every, 0), ("callers", named, rows.file[named] + 1)):
-            dense = Factorized.of(pack((rows.group[at], place, rows.kind[at], rows.layer[at]), widths))
+            dense = int_table.Factorized.of(int_table.pack((rows.group[at], place, rows.kind[at], rows.layer[at]),
+                widths))
             ranks = np.zeros(len(dense.keys), np.int64)
             ranks[dense.codes] = rows.ranks[at]
-            row = pack((rows.context.app, *unpack(dense.keys, widths)[1:]), self._widths)
+            row = int_table.pack((rows.context.app, *int_table.unpack(dense.keys, widths)[1:]), self._widths)
             add_columns(self._sums, row, **{name: ranks})
 
 
 class LibraryCounter:
     """Adds up library calls, and file-system calls by the layers through which they were made."""
 
-    def __init__(self, workload: Workload, sums: SumsBuilder) -> None:
+    def __init__(self, workload: Workload, sums: int_table.SumsBuilder) -> None:
         self._sums = sums
         apps = len(workload.apps)
-        self._app_layer = (apps, LAYERS)
+        self._app_layer = (apps, int_table.LAYERS)
         """Widths of keys, like those of the measure."""
         self.caller_unknown = np.zeros(apps, np.bool_)
         """Shape (apps,): whether only times show the library of some of its calls."""
@@ -179,7 +169,7 @@ class LibraryCounter:
         """Add the calls of every layer itself."""
         self.set_lengths |= bool(((rows.layer > Layer.STDIO) & ((rows.flags & Flag.RESIZE) != 0)).any())
         at = np.flatnonzero(rows.layer != Layer.USER)
-        dense = Factorized.of(pack((rows.context.app, rows.layer[at]), self._app_layer))
+        dense = int_table.Factorized.of(int_table.pack((rows.context.app, rows.layer[at]), self._app_layer))
         self._sums.add("calls", dense.keys, {"calls": dense.sum(rows.weight[at])})
 
     def add_under(self, rows: Rows) -> None:
@@ -187,7 +177,7 @@ class LibraryCounter:
         at, app = rows.included, rows.context.app
         layer, kind, file, weight = rows.layer[at], rows.kind[at], rows.file[at], rows.weight[at]
         via, within = rows.numbers("via")[at].astype(np.int64), rows.numbers("within")[at]
-        sized = rows.bytes[at] != NO_VALUE
+        sized = rows.bytes[at] != int_table.NO_VALUE
         size = np.where(sized, rows.bytes[at], 0)
         read, write = kind == Kind.READ, kind == Kind.WRITE
         moves = read | write
@@ -199,14 +189,14 @@ class LibraryCounter:
             # Only the call's own layer is certain; entities omit the rest.
             via = np.where(hidden, layer, via)
             within = np.where(hidden, np.int16(1) << layer.astype(np.int16), within)
-        outermost = pack((app, via), self._app_layer)
+        outermost = int_table.pack((app, via), self._app_layer)
         self._sums.count("outer", outermost[uses], file[uses], weight[uses])
         self._sums.add("via", outermost, {"bytes": np.where(moves, size * weight, 0), "calls": weight})
         for caller in range(int(np.bitwise_or.reduce(within)).bit_length()):
             inside = np.flatnonzero(within >> caller & 1)
             if not len(inside):
                 continue
-            key = int(pack((app, caller), self._app_layer))
+            key = int(int_table.pack((app, caller), self._app_layer))
             columns = {
                 "reads": weight[inside][read[inside]].sum(),
                 "writes": weight[inside][write[inside]].sum(),
@@ -220,7 +210,7 @@ class LibraryCounter:
             self._sums.count("files", np.full(len(used), key), file[used], weight[used])
             self._sums.count("transfers", np.full(len(moved), key), size[moved], weight[moved])
         through = np.flatnonzero(moves & sized & under_any_library(within))
-        keys = np.full(len(through), int(pack((app, ANY_LIBRARY), self._app_layer)))
+        keys = np.full(len(through), int(int_table.pack((app, ANY_LIBRARY), self._app_layer)))
         self._sums.count("transfers", keys, size[through], weight[through])
 
 
@@ -249,17 +239,17 @@ class ExchangeCounter:
         """Add a batch: the kind of its included calls, and which of them recreate the file, or only query it."""
         at = rows.included
         widths = (len(self._ranks[-1]), self._files)
-        dense = Factorized.of(pack((rows.group[at], rows.file[at]), widths))
+        dense = int_table.Factorized.of(int_table.pack((rows.group[at], rows.file[at]), widths))
         if self._uses_collected > _MAX_USES:
             return
         did = np.zeros(len(dense.keys), np.int8)
         for bit, mask in enumerate((kind == Kind.READ, kind == Kind.WRITE, looks, emptied)):
             did |= ((dense.count(mask) > 0) << bit).astype(np.int8)
-        group_, file = unpack(dense.keys, widths)
+        group_, file = int_table.unpack(dense.keys, widths)
         self._uses[-1].append((group_.astype(np.int32), file.astype(np.int32), did))
         self._uses_collected += len(did)
 
-    def users(self, workload: Workload, survey: IntTable) -> IntTable | None:
+    def users(self, workload: Workload, survey: int_table.IntTable) -> int_table.IntTable | None:
         """By keys of app and file + 1: number of processes that are readers, writers, and both; None if there are too
         many.
 
@@ -268,7 +258,7 @@ class ExchangeCounter:
         if self._uses_collected > _MAX_USES:
             return None
         if not len(survey):
-            return IntTable()
+            return int_table.IntTable()
         written, read, opened_new, opened_read = exchanged(workload, survey)
         linked = ((written | opened_new) & (read | opened_read))[workload.final_name]
         by_open = (opened_new | opened_read)[workload.final_name]
@@ -281,14 +271,15 @@ class ExchangeCounter:
                 uses = np.where(by_open[file[links]], did[links] | did[links] >> 2, did[links])
                 # A process may know a file by several names; all its calls are in one batch.
                 widths = (len(self._ranks[trace]), workload.files)
-                dense = Factorized.of(pack((group_[links], workload.final_name[file[links]]), widths))
+                dense = int_table.Factorized.of(int_table.pack((group_[links], workload.final_name[file[links]]),
+                    widths))
                 reads, writes = (dense.count((uses >> bit & 1) != 0) > 0 for bit in (0, 1))
-                owner, named = unpack(dense.keys, widths)
+                owner, named = int_table.unpack(dense.keys, widths)
                 ranks = self._ranks[trace][owner]
-                key = pack((workload.app_of_trace[trace], named + 1), self._app_file)
+                key = int_table.pack((workload.app_of_trace[trace], named + 1), self._app_file)
                 masks = {"readers": reads, "writers": writes, "both": reads & writes}
-                tables.append(group(key, {n: np.where(m, ranks, 0) for n, m in masks.items()}))
-        return IntTable.merged(tables)
+                tables.append(int_table.group(key, {n: np.where(m, ranks, 0) for n, m in masks.items()}))
+        return int_table.IntTable.merged(tables)
 
 
 
@@ -309,14 +300,14 @@ class Trace:
 class Counts:
     """Counts of a workload."""
 
-    sums: Sums
+    sums: int_table.Sums
     """Tables of the measures `Operations`, `CallCosts`, `TransferSize`, `Processes`, `Libraries` and `Accesses`; times
     are 0."""
     totals: MovedByProcess
-    files: IntTable
+    files: int_table.IntTable
     """By file code, for included calls: reads, writes, metadata, syncs, opens, direct_opens, synchronous_opens, makes,
     empties, looks, removes, bytes_read, bytes_written."""
-    users: IntTable | None
+    users: int_table.IntTable | None
     """By combined key of app and file + 1, for files that are written and read, under their last name: number of
     processes that are readers, writers, and both. None if there are too many to keep."""
     functions: list[dict[str, int]]
@@ -364,7 +355,7 @@ class _Counter:
         self._phase_file = (self._apps + 1, workload.files + 1)
         """Widths of keys of phase and file, and of app and file, like those of the measures."""
         self._app_file = (self._apps, workload.files + 1)
-        self._sums, self._survey = SumsBuilder(packed=Libraries.packed), IntTableBuilder()
+        self._sums, self._survey = int_table.SumsBuilder(packed=Libraries.packed), int_table.IntTableBuilder()
         self._exchanges = ExchangeCounter(workload)
         self._ranks: list[Ints] = []
         self._libraries = LibraryCounter(workload, self._sums)
@@ -418,7 +409,7 @@ class _Counter:
             )
 
     def _add_functions(self, rows: Rows) -> None:
-        dense = Factorized.of(rows.numbers("func").astype(np.int64))
+        dense = int_table.Factorized.of(rows.numbers("func").astype(np.int64))
         counts = self._functions[-1]
         for func, n in zip(dense.keys.tolist(), dense.sum(rows.weight).tolist(), strict=True):
             name = self._trace.function_names.get(func, "(unknown)")
@@ -434,11 +425,11 @@ class _Counter:
         included = np.zeros(len(rows.kind), np.bool_)
         included[rows.included] = True
         phase = np.where(included[at], app, self._apps)
-        phase_file = Factorized.of(pack((phase, rows.file[at] + 1), self._phase_file))
+        phase_file = int_table.Factorized.of(int_table.pack((phase, rows.file[at] + 1), self._phase_file))
         kind, size, flags = rows.kind[at], rows.bytes[at], rows.flags[at]
         weight = rows.weight[at]
         read, write = kind == Kind.READ, kind == Kind.WRITE
-        sized = size != NO_VALUE
+        sized = size != int_table.NO_VALUE
         moved = np.where(sized, size, 0) * weight
         nothing = np.zeros(len(phase_file.keys), np.int64)
         operations = {
@@ -455,7 +446,8 @@ class _Counter:
         }
         self._sums.add("operations", phase_file.keys, operations)
         columns = (phase_file.keys[phase_file.codes], rows.function[at])
-        function = Factorized.of(pack(columns, (prod(self._phase_file), len(self._workload.functions))))
+        widths = (prod(self._phase_file), len(self._workload.functions))
+        function = int_table.Factorized.of(int_table.pack(columns, widths))
         costs = {
             "count": function.sum(weight),
             "time": np.zeros(len(function.keys), np.int64),
@@ -466,7 +458,7 @@ class _Counter:
         }
         self._sums.add("costs", function.keys, costs)
         data = np.flatnonzero((read | write) & sized)
-        side = pack((phase_file.keys[phase_file.codes[data]], kind[data]), (prod(self._phase_file), 2))
+        side = int_table.pack((phase_file.keys[phase_file.codes[data]], kind[data]), (prod(self._phase_file), 2))
         self._sums.count("sizes", side, size[data], weight[data])
 
     def _add_uses(self, rows: Rows) -> None:
@@ -478,7 +470,7 @@ class _Counter:
         if not len(at):
             return
         groups = len(self._ranks[-1])
-        dense = Factorized.of(pack((rows.group[at], file[at]), (groups, self._workload.files)))
+        dense = int_table.Factorized.of(int_table.pack((rows.group[at], file[at]), (groups, self._workload.files)))
         ranks = np.zeros(len(dense.keys), np.int64)
         ranks[dense.codes] = rows.ranks[at]
         columns = {
@@ -486,14 +478,14 @@ class _Counter:
             "readers": np.where(dense.count(kind[at] == Kind.READ) > 0, ranks, 0),
             "writers": np.where(dense.count(kind[at] == Kind.WRITE) > 0, ranks, 0),
         }
-        _, code = unpack(dense.keys, (groups, self._workload.files))
+        _, code = int_table.unpack(dense.keys, (groups, self._workload.files))
         self._sums.add("users", code, columns)
-        self._sums.add("users_of_apps", pack((rows.context.app, code + 1), self._app_file), columns)
+        self._sums.add("users_of_apps", int_table.pack((rows.context.app, code + 1), self._app_file), columns)
 
     def _add_survey(self, rows: Rows) -> None:
         at = rows.included
         kind, flags, weight = rows.kind[at], rows.flags[at], rows.weight[at]
-        dense = Factorized.of(rows.file[at])
+        dense = int_table.Factorized.of(rows.file[at])
 
         def having(flag: Flag) -> Bools:
             having_flag: Bools = (flags & flag) != 0
@@ -517,7 +509,7 @@ class _Counter:
             "streams": created & (rows.layer[at] == Layer.STDIO),
             "unfollowed": (flags & (Flag.OPEN | Flag.WRITABLE)) == Flag.WRITABLE,
         }
-        unsized = rows.bytes[at] == NO_VALUE
+        unsized = rows.bytes[at] == int_table.NO_VALUE
         chosen |= {
             "unsized_reads": chosen["reads"] & unsized,
             "unsized_writes": chosen["writes"] & unsized,
@@ -535,7 +527,7 @@ class _Counter:
         at = rows.included
         kind, once, group_ = rows.kind[at], rows.once[at], rows.group[at]
         data = kind <= Kind.WRITE
-        size = np.where((rows.bytes[at] == NO_VALUE) | ~data, 0, rows.bytes[at])
+        size = np.where((rows.bytes[at] == int_table.NO_VALUE) | ~data, 0, rows.bytes[at])
         for row, values in enumerate(
             (size * once, np.where(kind == Kind.READ, once, 0), np.where(kind == Kind.WRITE, once, 0))
         ):

@@ -39,31 +39,23 @@ from vani.analyzers.passes.measure_workload import extension_names
 from vani.analyzers.quick.counts import Counts, Trace, count
 from vani.analyzers.workload import SurveyFindings, Workload
 from vani.calls import FileClass
+from vani.schema import unknown
 from vani.schema.dataset_facts import MAX_LOOKED_AT
 from vani.schema.job import Job
 from vani.schema.profile import Profile
 from vani.schema.system import System
-from vani.schema.unknown import (
-    NO_CALLERS,
-    NO_CALLS,
-    NO_CHOICE,
-    NO_NAMES,
-    NO_ORDER,
-    NO_RANKING,
-    NO_TIMES,
-)
 
 _UNKNOWN: dict[type[object], str] = {
-    **dict.fromkeys((SpentTime, BusyTimes, LibraryCallTimes, LibraryTimes, BeyondEnds, ClockSkew), NO_TIMES),
-    **dict.fromkeys((PatternCounts, Touched, ExchangeCounts, ProcessExtents, FileLengths), NO_ORDER),
-    LibraryUse: NO_CALLERS,
+    **dict.fromkeys((SpentTime, BusyTimes, LibraryCallTimes, LibraryTimes, BeyondEnds, ClockSkew), unknown.NO_TIMES),
+    **dict.fromkeys((PatternCounts, Touched, ExchangeCounts, ProcessExtents, FileLengths), unknown.NO_ORDER),
+    LibraryUse: unknown.NO_CALLERS,
 }
 """Reasons for everything measured in decoded calls, with `NO_CALLS` for additions."""
 _NO_ACCESSES = {
-    "file": f"without renamed files, and for libraries all files together: {NO_ORDER}",
-    **dict.fromkeys(("bytes_collective", "bytes_misaligned", "bytes_sequential"), NO_ORDER),
+    "file": f"without renamed files, and for libraries all files together: {unknown.NO_ORDER}",
+    **dict.fromkeys(("bytes_collective", "bytes_misaligned", "bytes_sequential"), unknown.NO_ORDER),
 }
-_UNKNOWN_ATTRIBUTES = {"times": NO_TIMES, "renames": NO_NAMES, "storage.shared": NO_RANKING}
+_UNKNOWN_ATTRIBUTES = {"times": unknown.NO_TIMES, "renames": unknown.NO_NAMES, "storage.shared": unknown.NO_RANKING}
 _REMARKS = {
     "traces.records": "calls that the grammars describe; --quick does not check whether each of them has a time stamp"
 }
@@ -102,7 +94,7 @@ def quick_profile(
     workload, counts = count(workload, contexts, traces)
     measured = _measurements(workload, traces, counts, list_files)
     if _formats_are_sampled(measured, job_):
-        measured = replace(measured, unknown=_UNKNOWN_ATTRIBUTES | {"dataset.format": NO_CHOICE})
+        measured = replace(measured, unknown=_UNKNOWN_ATTRIBUTES | {"dataset.format": unknown.NO_CHOICE})
     return assemble(View(measured, job_, system), version=version, refused=refused)
 
 
@@ -145,10 +137,10 @@ def _measurements(
         survey=SurveyedFiles(counts.files),
         operations=operations,
         processes=processes,
-        results=Results(results, unknown=_UNKNOWN, otherwise=NO_CALLS),
+        results=Results(results, unknown=_UNKNOWN, otherwise=unknown.NO_CALLS),
         formats_on_disk=formats_on_disk(workload, processes.files.file, listed),
         unknown=_UNKNOWN_ATTRIBUTES,
-        remarks=_REMARKS | {f"extensions.{name}": NO_CALLS for name in extensions},
+        remarks=_REMARKS | {f"extensions.{name}": unknown.NO_CALLS for name in extensions},
         extensions=dict.fromkeys(extensions),
     )
 

@@ -12,28 +12,11 @@ from pydantic import Field
 import vani
 from vani.advisors.catalogue import Settings, page_text, pick, read_settings, rules
 from vani.advisors.judge import advise_document, judged_part
-from vani.cli.benchmark import (
-    advise_result,
-    is_result_alone,
-    measured_system,
-    output_in_folder,
-    with_agreement,
-)
+from vani.cli import benchmark, sources
 from vani.cli.options import format_option, output_option, quiet_option, settings_options, source_argument
 from vani.cli.output import emit_all, say, shows_summary, summary_console, working
 from vani.cli.output_guard import check_outputs, system_files
 from vani.cli.profile import profile_of
-from vani.cli.sources import (
-    JUDGED_FILES,
-    Decoding,
-    JudgedFileCount,
-    Machine,
-    OptionalFile,
-    Resources,
-    is_trace,
-    scheduler_files,
-    subject_of,
-)
 from vani.errors import InputError
 from vani.plug_ins import centre
 from vani.render.formats import ADVICE
@@ -53,19 +36,19 @@ if TYPE_CHECKING:
 _RULES = Option(metavar="RULES")
 
 
-class JudgeSettings(Decoding):
+class JudgeSettings(sources.Decoding):
     """How a profile is judged."""
 
-    system: Machine = None
+    system: sources.Machine = None
     select: Annotated[tuple[str, ...] | None, _RULES] = Field(
         default=None, description="Use only these rules: ids, names or families."
     )
     ignore: Annotated[tuple[str, ...], _RULES] = Field(default=(), description="Skip these rules.")
-    config: OptionalFile = Field(
+    config: sources.OptionalFile = Field(
         default=None, description="A TOML file with [advise.thresholds.RULE], and select and ignore in [advise]."
     )
-    files: JudgedFileCount = Field(
-        default=JUDGED_FILES, description="Judge the N files with the most I/O time."
+    files: sources.JudgedFileCount = Field(
+        default=sources.JUDGED_FILES, description="Judge the N files with the most I/O time."
     )
 
 
@@ -77,7 +60,7 @@ class AdviseSettings(JudgeSettings):
         description="Prefer gains measured by `vani tune` to estimates; with --next, read the runs here. By default "
         "VANI_HISTORY.",
     )
-    ior_output: OptionalFile = Field(
+    ior_output: sources.OptionalFile = Field(
         default=None,
         description="Output of the traced IOR or mdtest run, to compare; by default the text in the trace's folder.",
     )
@@ -93,11 +76,11 @@ class _Options(AdviseSettings):
         default=None, description="With --next: user who runs the job."
     )
     processes: int | None = Field(default=None, description="With --next: number of processes.")
-    script: OptionalFile = Field(
+    script: sources.OptionalFile = Field(
         default=None,
         description="Also write a shell script that shows, applies (--apply) and undoes (--undo) the settings.",
     )
-    write_system: OptionalFile = Field(
+    write_system: sources.OptionalFile = Field(
         default=None, description="For a benchmark's result: also write a system.yaml with the measured figures."
     )
 
@@ -140,9 +123,9 @@ def advise(
         # Checked before a trace is profiled: a misspelt path should not cost minutes.
         centre().check_history(db)
     if isinstance(profile, (str, Path)):
-        if is_result_alone(Path(profile)):
-            return advise_result(profile, system=settings.system)
-        ior_output = ior_output or output_in_folder(Path(profile))
+        if benchmark.is_result_alone(Path(profile)):
+            return benchmark.advise_result(profile, system=settings.system)
+        ior_output = ior_output or benchmark.output_in_folder(Path(profile))
     source = profile
     of_file = Settings() if settings.config is None else read_settings(settings.config)
     merged: dict[str, dict[str, Any]] = {}
@@ -151,10 +134,10 @@ def advise(
             merged[key] = merged.get(key, {}) | dict(values)
     chosen = of_file.select if settings.select is None else settings.select
     ignored = [*of_file.ignore, *settings.ignore]
-    if isinstance(source, (str, Path)) and is_trace(source):
+    if isinstance(source, (str, Path)) and sources.is_trace(source):
         # Checked before a trace is profiled: a misspelt rule should not cost minutes.
         pick(chosen, ignored)
-        with Resources([source], settings, progress) as resources:
+        with sources.Resources([source], settings, progress) as resources:
             source = profile_of(resources, source, system=settings.system, files=settings.files)
     machine = system_of(settings.system)
     document = SavedProfile.read(source) if isinstance(source, (str, Path)) else source
@@ -163,10 +146,10 @@ def advise(
         document, machine, select=chosen, ignore=ignored, thresholds=merged, files=settings.files, part=part
     )
     if ior_output is not None:
-        advice = with_agreement(advice, part.profile, ior_output)
+        advice = benchmark.with_agreement(advice, part.profile, ior_output)
     if db is None:
         return advice
-    with_measured: Advice = centre().advice_with_history(advice, subject_of(part.profile, machine), db)
+    with_measured: Advice = centre().advice_with_history(advice, sources.subject_of(part.profile, machine), db)
     return with_measured
 
 
@@ -183,7 +166,8 @@ def command(profile: Path | None, output: Path | None, settings: _Options, kind:
     the advice shows what limited the run.
     """
     written = [output, *filter(None, [settings.script, settings.write_system])]
-    read = [settings.config, settings.ior_output, *scheduler_files(settings.scheduler), *system_files(settings.system)]
+    read = [settings.config, settings.ior_output, *sources.scheduler_files(settings.scheduler),
+        *system_files(settings.system)]
     if profile is None or settings.model_fields_set & {"application", "user", "processes"}:
         check_outputs(written, read)
         _write(_advice_before(profile, settings), kind, output, settings.script, quiet=quiet)
@@ -231,7 +215,7 @@ def _described(advice: Advice, system: str | None) -> str:
     if advice.benchmark is None:
         what = "--write-system needs a result of IO500, IOR or mdtest"
         raise InputError(what, todo="leave it out, or name a result")
-    return dumps(measured_system(advice.benchmark, system=system), only_set=True)
+    return dumps(benchmark.measured_system(advice.benchmark, system=system), only_set=True)
 
 
 def _write(

@@ -19,6 +19,7 @@ from pydantic import BeforeValidator, Field
 
 import vani
 from vani.atomic import write_together
+from vani.cli import tune_trials
 from vani.cli.advise import advise
 from vani.cli.apply import reported_hints
 from vani.cli.options import settings_options
@@ -26,15 +27,6 @@ from vani.cli.output_guard import check_outputs
 from vani.cli.profile import profile as profile_of_trace
 from vani.cli.sources import Machine, OptionalFile, Subject, is_trace, subject_of
 from vani.cli.tune_jobs import Submission, last_job, prepare_jobs, submit, submit_line, write_script
-from vani.cli.tune_trials import (
-    DarshanLogs,
-    Program,
-    ScriptedLayouts,
-    TracedRuns,
-    candidates_of,
-    in_order,
-    kept_settings,
-)
 from vani.collect.node import NoAnswer, ask
 from vani.collect.scheduler import read_scheduler
 from vani.collect.tracing.launchers import mapped
@@ -223,10 +215,10 @@ def tune(
             profile = _traced(tuned, folder, settings.tracer or "recorder", lock)
             advice = advise(profile, system=system)
         subject = _subject(advice, profile, system_of(system))
-        program = Program(command, tuned.nodes or nodes or subject.nodes, subject.runtime_s)
-        candidates, not_tried = candidates_of(advice, place, program)
+        program = tune_trials.Program(command, tuned.nodes or nodes or subject.nodes, subject.runtime_s)
+        candidates, not_tried = tune_trials.candidates_of(advice, place, program)
         if db is not None:
-            candidates, known = in_order(candidates, centre().trials_of(db, subject))
+            candidates, known = tune_trials.in_order(candidates, centre().trials_of(db, subject))
             not_tried = [*known, *not_tried]
         about = {name: getattr(subject, name) for name in ("application", "machine", "processes")}
         about |= {"nodes": tuned.nodes or subject.nodes, "candidates": candidates, "not_tried": not_tried}
@@ -328,22 +320,22 @@ def _carried_out(
 ) -> Tuned:
     if tuned.most_node_hours is not None and tuned.nodes is None:
         tuned = tuned.model_copy(update={"nodes": _nodes(None, {"most_node_hours": tuned.most_node_hours})})
-    layouts = ScriptedLayouts(state / "layouts")
+    layouts = tune_trials.ScriptedLayouts(state / "layouts")
     session = Session(tuned, state, layouts, reported_hints, progress, _io_times(tuned, state), mapped)
     tuned = session.carry_out(lock, None if tuned.jobs is None else tuned.jobs.runs_per_job)
     result = tuned.result
     if result is not None and result.verdict == "proven":
-        tuned = tuned.model_copy(update={"settings": kept_settings(tuned, result.candidates)})
+        tuned = tuned.model_copy(update={"settings": tune_trials.kept_settings(tuned, result.candidates)})
         tuned.save(state / DOCUMENT)
     if db is not None:
         centre().keep_session(db, tuned, state)
     return tuned
 
 
-def _io_times(tuned: Tuned, state: Path) -> DarshanLogs | TracedRuns | None:
+def _io_times(tuned: Tuned, state: Path) -> tune_trials.DarshanLogs | tune_trials.TracedRuns | None:
     if tuned.io_time == "off":
         return None
-    return DarshanLogs() if tuned.io_time == "auto" else TracedRuns(tuned.io_time, state)
+    return tune_trials.DarshanLogs() if tuned.io_time == "auto" else tune_trials.TracedRuns(tuned.io_time, state)
 
 
 def _nodes(nodes: int | None, budget: dict[str, Any]) -> int | None:

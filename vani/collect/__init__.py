@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from vani.collect import node
 from vani.collect.dataset import Bounds, sample_dataset, type_of_values
 from vani.collect.file_systems import read_gpfs, read_lustre
 from vani.collect.mounts import (
@@ -19,16 +20,6 @@ from vani.collect.mounts import (
     places_of_data,
     read_mounts,
     space_of,
-)
-from vani.collect.node import (
-    Ask,
-    allowed_cpus,
-    ask,
-    count_cores,
-    count_gpus,
-    memory_bytes,
-    read_limits,
-    visible_gpus,
 )
 from vani.collect.scheduler import FIELDS, Allocation, read_scheduler
 from vani.schema.job import Job, Limits
@@ -55,7 +46,7 @@ def collect(
     *,
     bounds: Bounds | None = None,
     raw_type: str | None = None,
-    programs: Ask | None = None,
+    programs: node.Ask | None = None,
 ) -> Job:
     """Collect facts from inside a job; values that cannot be determined are null, with reasons in `unknown`.
 
@@ -81,7 +72,7 @@ def collect(
     is_real = root == Path("/")
     unknown: dict[str, str] = {}
     allocation = read_scheduler(environment, root)
-    limits = read_limits(root)
+    limits = node.read_limits(root)
     facts: dict[str, Any] = {
         **{name: getattr(allocation, name) for name in ("scheduler", *FIELDS)},
         "cpu_cores_per_node": _cores(allocation, limits, root),
@@ -89,7 +80,7 @@ def collect(
         "memory_per_node": _memory(allocation, limits, root),
         "limits": limits,
     }
-    facts |= _storage(environment, root, programs or (ask if is_real else None), unknown, dataset)
+    facts |= _storage(environment, root, programs or (node.ask if is_real else None), unknown, dataset)
     if dataset is not None:
         type_ = type_of_values(raw_type) if raw_type is not None else None
         facts["dataset"] = sample_dataset(dataset, bounds or Bounds(), raw_type=type_, unknown=unknown)
@@ -104,7 +95,7 @@ def collect(
 def _storage(
     environment: Mapping[str, str],
     root: Path,
-    programs: Ask | None,
+    programs: node.Ask | None,
     unknown: dict[str, str],
     dataset: Path | None,
 ) -> dict[str, Any]:
@@ -139,7 +130,7 @@ def _storage(
 def _cores(allocation: Allocation, limits: Limits, root: Path) -> int | None:
     if allocation.cpus_are_cores and allocation.cpus_per_node:
         return allocation.cpus_per_node
-    cores = count_cores(root, allowed_cpus(root)) or allocation.cpus_per_node
+    cores = node.count_cores(root, node.allowed_cpus(root)) or allocation.cpus_per_node
     if cores is None or limits.cpus is None:
         return cores
     return min(cores, max(int(limits.cpus), 1))
@@ -148,10 +139,10 @@ def _cores(allocation: Allocation, limits: Limits, root: Path) -> int | None:
 def _gpus(allocation: Allocation, environment: Mapping[str, str], root: Path) -> int | None:
     if allocation.gpus_per_node is not None:
         return allocation.gpus_per_node
-    visible = visible_gpus(environment)
-    return count_gpus(root) if visible is None else visible
+    visible = node.visible_gpus(environment)
+    return node.count_gpus(root) if visible is None else visible
 
 
 def _memory(allocation: Allocation, limits: Limits, root: Path) -> int | None:
-    sizes = [allocation.memory_per_node, limits.memory, memory_bytes(root)]
+    sizes = [allocation.memory_per_node, limits.memory, node.memory_bytes(root)]
     return min((size for size in sizes if size is not None), default=None)

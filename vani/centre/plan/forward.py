@@ -9,32 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 import vani
+from vani.centre.plan import optimum
 from vani.centre.plan.curves import Offer, Option, notes_of_estimates, offer_of
 from vani.centre.plan.inputs import layout_files_of, loaded, plan_input
-from vani.centre.plan.optimum import (
-    Choice,
-    PoolRequest,
-    by_current,
-    by_policy,
-    one_more,
-    pools,
-    rate_of,
-    solve,
-    solve_or_share,
-    sum_of,
-)
+from vani.centre.plan.schema import plans
 from vani.centre.plan.schema.jobs import AccessPattern, Jobs, PlannedJob
-from vani.centre.plan.schema.plans import (
-    Allotment,
-    Estimate,
-    ForwardOptions,
-    ForwardPlan,
-    ForwardSettings,
-    Left,
-    Outcome,
-    PlanInput,
-    Policy,
-)
 from vani.models.forwarding import Pattern, Scenario, curves_of, measured, pattern_of, spread, traffic_of
 from vani.schema.advice import Expected
 from vani.schema.profile import Profile
@@ -47,22 +26,22 @@ if TYPE_CHECKING:
 
 # A plan that shares a pool of I/O nodes among jobs (Bez et al., IPDPS 2021).
 
-POLICIES: Final[tuple[Policy, ...]] = ("mckp", "static", "process", "zero", "one", "oracle")
+POLICIES: Final[tuple[plans.Policy, ...]] = ("mckp", "static", "process", "zero", "one", "oracle")
 
 
 def forward(
     jobs: Jobs,
-    settings: ForwardSettings,
+    settings: plans.ForwardSettings,
     *,
     scenarios: Sequence[Scenario],
-    estimate: Estimate = "near",
-    current: ForwardPlan | None = None,
+    estimate: plans.Estimate = "near",
+    current: plans.ForwardPlan | None = None,
     forwarded: Collection[str] = (),
     compare: bool = False,
-    inputs: Sequence[PlanInput] = (),
+    inputs: Sequence[plans.PlanInput] = (),
     where: str = "jobs",
     unlike: str | None = None,
-) -> ForwardPlan:
+) -> plans.ForwardPlan:
     """Share the I/O nodes of a pool among jobs.
 
     Parameters
@@ -93,17 +72,17 @@ def forward(
         for job in jobs.jobs
     ]
     offers = [_without_direct(offer) if offer.job.name in forwarded else offer for offer in offers]
-    request = PoolRequest(offers, settings)
+    request = optimum.PoolRequest(offers, settings)
     solved = None
     if settings.policy == "mckp":
-        request, solved = solve_or_share(request)
+        request, solved = optimum.solve_or_share(request)
         chosen = solved.chosen
     else:
-        chosen = by_policy(settings.policy, request)
+        chosen = optimum.by_policy(settings.policy, request)
     after = _outcome(settings.policy, request, chosen)
-    base = by_current(offers, now) if current is not None else by_policy("static", request)
+    base = optimum.by_current(offers, now) if current is not None else optimum.by_policy("static", request)
     before = _outcome("static" if current is None else "current", request, base)
-    return ForwardPlan(
+    return plans.ForwardPlan(
         version=vani.__version__,
         inputs=list(inputs),
         forward=settings,
@@ -111,11 +90,11 @@ def forward(
         after=after,
         expected=_expected(base, chosen, before, after),
         jobs=[_allotment(request, *pair, now) for pair in zip(offers, chosen, strict=True)],
-        one_more=None if solved is None else one_more(request, solved),
-        pools=pools(request, solved),
+        one_more=None if solved is None else optimum.one_more(request, solved),
+        pools=optimum.pools(request, solved),
         compared=_compared(request, settings.policy, after) if compare else [],
         unplaced=[
-            Left(name=offer.job.name, reason=choice)
+            plans.Left(name=offer.job.name, reason=choice)
             for offer, choice in zip(offers, chosen, strict=True)
             if isinstance(choice, str)
         ],
@@ -130,7 +109,9 @@ def _without_direct(offer: Offer) -> Offer:
     return replace(offer, options=behind_nodes) if behind_nodes else offer
 
 
-def _outcome(policy: Policy | str, request: PoolRequest, chosen: Sequence[Choice]) -> Outcome:
+def _outcome(
+    policy: plans.Policy | str, request: optimum.PoolRequest, chosen: Sequence[optimum.Choice]
+) -> plans.Outcome:
     placed = [choice for choice in chosen if isinstance(choice, Option)]
     used = sum(option.io_nodes for option in placed) + any(option.shared for option in placed)
     shares = [
@@ -139,40 +120,40 @@ def _outcome(policy: Policy | str, request: PoolRequest, chosen: Sequence[Choice
         if isinstance(choice, Option) and choice.rate is not None
         if (best := offer.best_of(request.settings.io_nodes))
     ]
-    return Outcome.model_validate(
+    return plans.Outcome.model_validate(
         {
             "policy": policy,
             "io_nodes": used,
             "over": max(0, used - request.settings.io_nodes),
-            "bandwidth": sum_of(chosen),
+            "bandwidth": optimum.sum_of(chosen),
             "least_share": min(shares, default=None),
             "no_figure": sum(not isinstance(choice, Option) or choice.rate is None for choice in chosen),
         }
     )
 
 
-def _compared(request: PoolRequest, policy: Policy, after: Outcome) -> list[Outcome]:
+def _compared(request: optimum.PoolRequest, policy: plans.Policy, after: plans.Outcome) -> list[plans.Outcome]:
     compared = []
     for other in POLICIES:
         if other == policy:
             compared.append(after)
         elif other == "mckp":
-            best = solve(request, request.pool)
+            best = optimum.solve(request, request.pool)
             compared += [] if best is None else [_outcome(other, request, best.chosen)]
         else:
-            compared.append(_outcome(other, request, by_policy(other, request)))
+            compared.append(_outcome(other, request, optimum.by_policy(other, request)))
     return compared
 
 
 def _allotment(
-    request: PoolRequest, offer: Offer, choice: Choice, now: Mapping[str, int | None]
-) -> Allotment:
+    request: optimum.PoolRequest, offer: Offer, choice: optimum.Choice, now: Mapping[str, int | None]
+) -> plans.Allotment:
     option = choice if isinstance(choice, Option) else None
     rate = None if option is None else option.rate
     best = offer.best_of(request.settings.io_nodes)
     known = option is not None and rate is not None and option.width > 0
     low, high = spread(option.width) if option is not None and known else (1.0, 1.0)
-    return Allotment(
+    return plans.Allotment(
         name=offer.job.name,
         nodes=offer.job.nodes,
         io_nodes=None if option is None else option.io_nodes,
@@ -188,11 +169,11 @@ def _allotment(
 
 
 def _expected(
-    base: Sequence[Choice], chosen: Sequence[Choice], before: Outcome, after: Outcome
+    base: Sequence[optimum.Choice], chosen: Sequence[optimum.Choice], before: plans.Outcome, after: plans.Outcome
 ) -> Expected | None:
     """Speed-up with the plan; None if the two sums are over different jobs."""
-    if [rate_of(choice) is None for choice in base] != [
-        rate_of(choice) is None for choice in chosen
+    if [optimum.rate_of(choice) is None for choice in base] != [
+        optimum.rate_of(choice) is None for choice in chosen
     ] or before.bandwidth < 1:
         return None
     speedup = after.bandwidth / before.bandwidth
@@ -210,16 +191,16 @@ def _expected(
     )
 
 
-def _width(chosen: Sequence[Choice]) -> float:
+def _width(chosen: Sequence[optimum.Choice]) -> float:
     """Relative scatter of a sum of independent rates."""
-    total = sum_of(chosen)
+    total = optimum.sum_of(chosen)
     scatter = [
         rate * choice.width for choice in chosen if isinstance(choice, Option) and (rate := choice.rate)
     ]
     return math.hypot(*scatter) / total if total else 0.0
 
 
-def _over(after: Outcome, settings: ForwardSettings) -> list[Left]:
+def _over(after: plans.Outcome, settings: plans.ForwardSettings) -> list[plans.Left]:
     if not after.over:
         return []
     why = {
@@ -227,27 +208,28 @@ def _over(after: Outcome, settings: ForwardSettings) -> list[Left]:
         "one": "one gives every job an I/O node, however many there are",
     }.get(after.policy, f"{after.policy} rounds every job's share by itself")
     return [
-        Left(
+        plans.Left(
             name="pool",
             reason=f"{after.io_nodes:,} I/O nodes are assigned of {settings.io_nodes:,}: {why}",
         )
     ]
 
 
-def _no_data(offers: Sequence[Offer], settings: ForwardSettings) -> list[Left]:
+def _no_data(offers: Sequence[Offer], settings: plans.ForwardSettings) -> list[plans.Left]:
     no_data = []
     for offer in offers:
         if offer.lack is not None:
             given = (
                 "; it gets as many as by static" if offer.source == "none" and settings.policy == "mckp" else ""
             )
-            no_data.append(Left(name=offer.job.name, reason=offer.lack + given))
+            no_data.append(plans.Left(name=offer.job.name, reason=offer.lack + given))
         if settings.policy == "process" and offer.job.processes is None:
-            no_data.append(Left(name=offer.job.name, reason="no number of processes: its number of nodes is used"))
+            reason = "no number of processes: its number of nodes is used"
+            no_data.append(plans.Left(name=offer.job.name, reason=reason))
     return no_data
 
 
-def _notes(request: PoolRequest, chosen: Sequence[Choice], unlike: str | None) -> list[str]:
+def _notes(request: optimum.PoolRequest, chosen: Sequence[optimum.Choice], unlike: str | None) -> list[str]:
     notes = []
     sharing = [choice for choice in chosen if isinstance(choice, Option) and choice.shared]
     if request.shares_node:
@@ -262,12 +244,12 @@ def _notes(request: PoolRequest, chosen: Sequence[Choice], unlike: str | None) -
 
 def plan_forward(
     jobs: PathLike | Jobs,
-    settings: ForwardOptions | None = None,
+    settings: plans.ForwardOptions | None = None,
     *,
-    current: PathLike | ForwardPlan | None = None,
+    current: PathLike | plans.ForwardPlan | None = None,
     system: PathLike | System | None = None,
     **fields: Any,
-) -> ForwardPlan:
+) -> plans.ForwardPlan:
     """Share a pool of I/O nodes among jobs.
 
     Parameters
@@ -286,7 +268,7 @@ def plan_forward(
     InputError
         A document cannot be used, a figure is invalid, or the pool cannot serve all jobs.
     """
-    settings = ForwardOptions.of(settings, **fields)
+    settings = plans.ForwardOptions.of(settings, **fields)
     given = forward_inputs(jobs, settings, system_of(system))
     if current is not None:
         given.inputs.insert(1, plan_input("plan", current))
@@ -295,7 +277,7 @@ def plan_forward(
         given.settings,
         scenarios=given.scenarios,
         estimate=settings.estimate,
-        current=ForwardPlan.load(current) if isinstance(current, (str, Path)) else current,
+        current=plans.ForwardPlan.load(current) if isinstance(current, (str, Path)) else current,
         compare=settings.compare,
         inputs=given.inputs,
         where=given.where,
@@ -308,14 +290,14 @@ class ForwardInputs:
     """Inputs of plans of I/O nodes; `unlike` states how the machine differs from the one with the curves."""
 
     jobs: Jobs
-    settings: ForwardSettings
+    settings: plans.ForwardSettings
     scenarios: Sequence[Scenario]
-    inputs: list[PlanInput]
+    inputs: list[plans.PlanInput]
     where: str
     unlike: str | None
 
 
-def forward_inputs(jobs: PathLike | Jobs, options: ForwardOptions, machine: System | None) -> ForwardInputs:
+def forward_inputs(jobs: PathLike | Jobs, options: plans.ForwardOptions, machine: System | None) -> ForwardInputs:
     """Read the inputs of `plan_forward`."""
     layer = None if machine is None else machine.forwarding
     direct = options.direct
@@ -324,9 +306,10 @@ def forward_inputs(jobs: PathLike | Jobs, options: ForwardOptions, machine: Syst
     given = loaded("jobs", jobs, Jobs)
     known, folder = given.document, given.folder
     own = curves_of(machine) if machine is not None else []
+    chosen = options.model_dump(include=set(plans.ForwardSettings.model_fields))
     return ForwardInputs(
         jobs=known.model_copy(update={"jobs": [with_pattern(job, folder) for job in known.jobs]}),
-        settings=ForwardSettings(**options.model_dump(include=set(ForwardSettings.model_fields)) | {"direct": direct}),
+        settings=plans.ForwardSettings(**chosen | {"direct": direct}),
         scenarios=own or measured(),
         inputs=[given.source, *(plan_input("profile", path) for path in profiles_of(known, folder))],
         where=given.where,

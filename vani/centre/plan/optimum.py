@@ -10,16 +10,8 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from vani.centre.plan import io_node_shares
 from vani.centre.plan.curves import Offer, Option, with_shared_node
-from vani.centre.plan.io_node_shares import (
-    IMPOSSIBLE,
-    Items,
-    Optima,
-    largest_floor,
-    nearest_legal,
-    optima,
-    rounded,
-)
 from vani.centre.plan.schema.plans import PoolWorth
 from vani.errors import InputError
 from vani.units import counted
@@ -79,7 +71,7 @@ def shares_by_size(policy: str, request: PoolRequest) -> list[tuple[Offer, int]]
     else:
         each = Fraction(settings.io_nodes) / sum(sizes)
     return [
-        (offer, rounded(size * each, settings.rounding))
+        (offer, io_node_shares.rounded(size * each, settings.rounding))
         for offer, size in zip(request.offers, sizes, strict=True)
     ]
 
@@ -88,7 +80,7 @@ def _nearest(offer: Offer, wanted: int, request: PoolRequest) -> Choice:
     numbers = offer.numbers(request.settings.io_nodes)
     if not numbers:
         return f"all numbers of I/O nodes that it can have exceed the pool of {request.settings.io_nodes:,}"
-    return offer.option(nearest_legal(wanted, numbers)) or "no such number"
+    return offer.option(io_node_shares.nearest_legal(wanted, numbers)) or "no such number"
 
 
 def _exactly(offer: Offer, number: int, *, direct: bool) -> Choice:
@@ -145,7 +137,7 @@ class Solved:
 
     chosen: list[Choice]
     options: Sequence[Sequence[Option]]
-    optima: Optima
+    optima: io_node_shares.Optima
 
 
 def solve_or_share(request: PoolRequest, *, larger_pools: bool = True) -> tuple[PoolRequest, Solved]:
@@ -202,7 +194,7 @@ def _solve_with(
             _shares(offer, choices, request.settings.io_nodes)
             for offer, choices in zip(request.offers, options, strict=True)
         ]
-        least = largest_floor(weights, shares, pool)
+        least = io_node_shares.largest_floor(weights, shares, pool)
         options = [
             [option for option, share in zip(choices, job_shares, strict=True) if share >= least]
             for choices, job_shares in zip(options, shares, strict=True)
@@ -223,7 +215,7 @@ def _solve_with(
             where="--io-nodes",
             todo="give a smaller pool, or fewer jobs",
         )
-    tables = optima(classes, capacity)
+    tables = io_node_shares.optima(classes, capacity)
     numbers = tables.at(pool)
     if numbers is None:
         return None
@@ -240,7 +232,7 @@ def _within_floor(request: PoolRequest, pool: int, *, as_few: bool) -> list[list
     for offer, wanted in by_size:
         if offer.source == "none":
             numbers = offer.numbers(pool)
-            number = nearest_legal(0 if as_few else wanted, numbers) if numbers else 0
+            number = io_node_shares.nearest_legal(0 if as_few else wanted, numbers) if numbers else 0
             within_floor.append([Option(number, None)] if numbers else [])
             continue
         # Numbers beyond the pool stay, because larger pools are solved, too.
@@ -260,7 +252,7 @@ def _shares(
     return np.array([(option.rate or 0.0) / best for option in options])
 
 
-def _items(options: Sequence[Option], objective: str, weight: float) -> Items:
+def _items(options: Sequence[Option], objective: str, weight: float) -> io_node_shares.Items:
     def value(option: Option) -> int:
         if option.rate is None:
             return 0
@@ -268,7 +260,7 @@ def _items(options: Sequence[Option], objective: str, weight: float) -> Items:
             return round(weight * math.log(option.rate) * _LOGARITHM)
         return round(weight * option.rate)
 
-    return Items(
+    return io_node_shares.Items(
         np.array([option.io_nodes for option in options], dtype=np.int64),
         np.array([value(option) for option in options], dtype=np.int64),
     )
@@ -312,5 +304,6 @@ def pools(request: PoolRequest, solved: Solved | None) -> list[PoolWorth]:
     if solved is None or request.settings.objective != "sum" or request.shares_node or request.has_weights:
         return []
     values = solved.optima.values
-    possible = np.flatnonzero((values > IMPOSSIBLE) & (np.diff(values, prepend=IMPOSSIBLE) > 0))
+    more = np.diff(values, prepend=io_node_shares.IMPOSSIBLE) > 0
+    possible = np.flatnonzero((values > io_node_shares.IMPOSSIBLE) & more)
     return [PoolWorth(io_nodes=int(n), bandwidth=float(values[n])) for n in possible]

@@ -12,37 +12,12 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 import vani
+from vani.centre.plan import path_layers
 from vani.centre.plan.inputs import loaded, plan_input, refuse_old
 from vani.centre.plan.job_io import JobIo, io_of
-from vani.centre.plan.path_layers import (
-    DIMENSIONS,
-    DUST,
-    Floats,
-    Flows,
-    Layer,
-    Network,
-    Numbers,
-    Room,
-    carried,
-    largest,
-    network_of,
-    room_for,
-    static_shares,
-)
 from vani.centre.plan.path_mapping import Settings, best_mapping, lines_of, settings_of
+from vani.centre.plan.schema import plans
 from vani.centre.plan.schema.jobs import Jobs
-from vani.centre.plan.schema.plans import (
-    Balance,
-    Dimension,
-    Flow,
-    JobPath,
-    LayerLoads,
-    Left,
-    MappedNodes,
-    NodeLoad,
-    PathPlan,
-    PathSettings,
-)
 from vani.centre.plan.schema.snapshot import Snapshot
 from vani.errors import InputError
 from vani.schema.advice import Expected
@@ -73,28 +48,28 @@ class _Served:
 
     job: PlannedJob
     io: JobIo
-    binds: Dimension | None = None
+    binds: plans.Dimension | None = None
     flow: float | None = None
     bound: float | None = None
-    flows: Flows = field(default_factory=list)
+    flows: path_layers.Flows = field(default_factory=list)
     nodes: dict[int, int] = field(default_factory=dict)
     why: str | None = None
 
     @property
     def met(self) -> float | None:
-        return None if self.flow is None else carried(self.flows)
+        return None if self.flow is None else path_layers.carried(self.flows)
 
 
 def path(
     jobs: Jobs,
     snapshot: Snapshot,
-    settings: PathSettings,
+    settings: plans.PathSettings,
     *,
     profiles: Mapping[str, Profile] | None = None,
     inputs: Sequence[PlanInput] = (),
     where: str = "jobs",
     where_snapshot: str = "snapshot",
-) -> PathPlan:
+) -> plans.PathPlan:
     """Give each job a path.
 
     Parameters
@@ -114,7 +89,7 @@ def path(
     hosts = _hosts(jobs, where)
     known = profiles or {}
     ios = [io_of(job, known.get(job.name)) for job in jobs.jobs]
-    network = network_of(snapshot, _demanded(ios, settings), where_snapshot)
+    network = path_layers.network_of(snapshot, _demanded(ios, settings), where_snapshot)
     before, loads_before = _balance(network), network.loads()
     served: dict[int, _Served] = {}
     for number in sorted(range(len(ios)), key=lambda n: jobs.jobs[n].submit_s):
@@ -137,20 +112,20 @@ def path(
         else Settings()
         for route in done
     ]
-    return PathPlan(
+    return plans.PathPlan(
         version=vani.__version__,
         inputs=list(inputs),
         expected=_expected(
             done, network.forwarding, [node.state != "offline" for node in snapshot.forwarding]
         ),
         unplaced=[
-            Left(name=route.job.name, reason=route.why)
+            plans.Left(name=route.job.name, reason=route.why)
             for route in done
             if route.why is not None and not route.nodes
         ],
         over_capacity=[
             *(
-                Left(name=route.job.name, reason=route.why)
+                plans.Left(name=route.job.name, reason=route.why)
                 for route in done
                 if route.why is not None and route.nodes
             ),
@@ -158,7 +133,7 @@ def path(
         ],
         no_data=[
             *(
-                Left(name=route.job.name, reason=why)
+                plans.Left(name=route.job.name, reason=why)
                 for route in done
                 if (why := _lacks(route, settings)) is not None
             ),
@@ -178,7 +153,7 @@ def path(
     )
 
 
-def _serve(job: PlannedJob, io: JobIo, network: Network, settings: PathSettings) -> _Served:
+def _serve(job: PlannedJob, io: JobIo, network: path_layers.Network, settings: plans.PathSettings) -> _Served:
     """Choose the path of one job and subtract its load from the network."""
     demand = np.array([rate or 0.0 for rate in io.demand])
     limited = demand * (np.arange(len(demand)) == 0) if settings.capacity == "eq1" else demand
@@ -186,18 +161,18 @@ def _serve(job: PlannedJob, io: JobIo, network: Network, settings: PathSettings)
     queue = np.argsort(keys, kind="stable")
     served = _Served(job, io)
     if all(rate is None for rate in io.demand) or (settings.capacity == "eq1" and not io.demand[0]):
-        room = room_for(network, np.zeros_like(demand))
-        flows = largest(network, room, demand * 0, exact=False, pack=True)
+        room = path_layers.room_for(network, np.zeros_like(demand))
+        flows = path_layers.largest(network, room, demand * 0, exact=False, pack=True)
         if flows:
             served.nodes = {flows[0][0]: job.nodes}
             network.forwarding.to_the_back([flows[0][0]])
         else:
             served.why = "no forwarding node that can be used leads to an OST that can"
         return served
-    room = room_for(network, limited)
+    room = path_layers.room_for(network, limited)
     served.binds = _binds(network.forwarding, limited)
-    flows = largest(network, room, limited, exact=settings.exact, pack=settings.pack)
-    served.flow = carried(flows)
+    flows = path_layers.largest(network, room, limited, exact=settings.exact, pack=settings.pack)
+    served.flow = path_layers.carried(flows)
     if not flows:
         served.why = _why(network, room, 0.0)
         return served
@@ -206,33 +181,34 @@ def _serve(job: PlannedJob, io: JobIo, network: Network, settings: PathSettings)
         flows, room, order, job.nodes, network=network, demand=limited, pack=settings.pack
     )
     # With limited reach, Algorithm 1 may carry less than the mapping does.
-    served.flow = max(served.flow, carried(served.flows))
+    served.flow = max(served.flow, path_layers.carried(served.flows))
     network.carry(demand, served.flows)
-    if carried(served.flows) < _WHOLE:
-        served.why = _why(network, room, served.flow, carried(served.flows))
+    if path_layers.carried(served.flows) < _WHOLE:
+        served.why = _why(network, room, served.flow, path_layers.carried(served.flows))
     return served
 
 
-def _reachable(queue: Numbers, network: Network, room: Room) -> Numbers:
+def _reachable(queue: path_layers.Numbers, network: path_layers.Network, room: path_layers.Room) -> path_layers.Numbers:
     """Forwarding nodes that lead to storage with room, in queue order."""
-    leads = np.array([bool((room.storage[reached] > DUST).any()) for reached in network.reach])
+    leads = np.array([bool((room.storage[reached] > path_layers.DUST).any()) for reached in network.reach])
     return np.asarray(queue[leads[network.groups[queue]]], dtype=np.int64)
 
 
-def _demanded(ios: Sequence[JobIo], settings: PathSettings) -> set[Dimension]:
+def _demanded(ios: Sequence[JobIo], settings: plans.PathSettings) -> set[plans.Dimension]:
     """Dimensions in which peaks matter: those in which any job has a demand."""
     if settings.capacity == "eq1":
         return {"iobw"}
-    return {name for n, name in enumerate(DIMENSIONS) if any(io.demand[n] for io in ios)}
+    return {name for n, name in enumerate(path_layers.DIMENSIONS) if any(io.demand[n] for io in ios)}
 
 
-def _expected(done: Sequence[_Served], layer: Layer, serves: Sequence[bool]) -> Expected | None:
+def _expected(done: Sequence[_Served], layer: path_layers.Layer, serves: Sequence[bool]) -> Expected | None:
     """Share of the demand that the plan carries, compared with a static map; None if no job has a demand."""
     with_demand = [number for number, route in enumerate(done) if route.met is not None]
     if not with_demand:
         return None
     demands = np.array([[rate or 0.0 for rate in route.io.demand] for route in done])
-    before = float(static_shares(layer, [route.job.nodes for route in done], demands, serves)[with_demand].mean())
+    nodes = [route.job.nodes for route in done]
+    before = float(path_layers.static_shares(layer, nodes, demands, serves)[with_demand].mean())
     after = float(np.mean([done[number].met for number in with_demand]))
     return Expected(
         metric="mean_share_of_demand_carried",
@@ -246,20 +222,20 @@ def _expected(done: Sequence[_Served], layer: Layer, serves: Sequence[bool]) -> 
     )
 
 
-def _lacks(route: _Served, settings: PathSettings) -> str | None:
+def _lacks(route: _Served, settings: plans.PathSettings) -> str | None:
     if settings.capacity == "eq1" and not route.io.demand[0] and any(route.io.demand):
         return "it moves no bytes, and equation 1 counts only bytes: it gets no capacity"
     return route.io.lacks
 
 
-def _binds(layer: Layer, demand: Floats) -> Dimension | None:
+def _binds(layer: path_layers.Layer, demand: path_layers.Floats) -> plans.Dimension | None:
     room = np.where(layer.usable[:, None], layer.room, 0.0).sum(axis=0)
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
         taken = np.where((demand > 0) & np.isfinite(room), demand / room, 0.0)
-    return DIMENSIONS[int(taken.argmax())] if taken.any() else None
+    return path_layers.DIMENSIONS[int(taken.argmax())] if taken.any() else None
 
 
-def _why(network: Network, room: Room, flow: float, met: float | None = None) -> str:
+def _why(network: path_layers.Network, room: path_layers.Room, flow: float, met: float | None = None) -> str:
     """A sentence on why the plan does not carry all of a demand."""
     forwarding, behind = room.least_sum(network)
     share = format_share(flow if met is None else met)
@@ -296,9 +272,9 @@ def _hosts(jobs: Jobs, where: str) -> list[HostList | None]:
     return lists
 
 
-def _row(route: _Served, settings: Settings, hosts: HostList | None, network: Network) -> JobPath:
+def _row(route: _Served, settings: Settings, hosts: HostList | None, network: path_layers.Network) -> plans.JobPath:
     names = tuple(layer.names for layer in network.layers)
-    return JobPath(
+    return plans.JobPath(
         name=route.job.name,
         nodes=route.job.nodes,
         iobw=route.io.demand[0],
@@ -309,7 +285,7 @@ def _row(route: _Served, settings: Settings, hosts: HostList | None, network: Ne
         met=route.met,
         bound=route.bound,
         flows=[
-            Flow(
+            plans.Flow(
                 forwarding=names[0][fwd],
                 storage=names[1][node],
                 ost=int(names[2][target]),
@@ -328,11 +304,11 @@ def _row(route: _Served, settings: Settings, hosts: HostList | None, network: Ne
     )
 
 
-def _mapped(nodes: Mapping[int, int], hosts: HostList | None, names: Sequence[str]) -> list[MappedNodes]:
+def _mapped(nodes: Mapping[int, int], hosts: HostList | None, names: Sequence[str]) -> list[plans.MappedNodes]:
     mapped, first = [], 0
     for fwd, count in nodes.items():
         mapped.append(
-            MappedNodes(
+            plans.MappedNodes(
                 forwarding=names[fwd],
                 number=fwd,
                 first=first,
@@ -344,42 +320,42 @@ def _mapped(nodes: Mapping[int, int], hosts: HostList | None, names: Sequence[st
     return mapped
 
 
-def _balance(network: Network) -> Balance:
+def _balance(network: path_layers.Network) -> plans.Balance:
     forwarding, storage, ost = (
         layer.index(load) for layer, load in zip(network.layers, network.loads(), strict=True)
     )
-    return Balance(forwarding=forwarding, storage=storage, ost=ost)
+    return plans.Balance(forwarding=forwarding, storage=storage, ost=ost)
 
 
-def _layer_loads(layer: Layer, before: Floats, after: Floats) -> LayerLoads:
+def _layer_loads(layer: path_layers.Layer, before: path_layers.Floats, after: path_layers.Floats) -> plans.LayerLoads:
     usable = layer.usable
     knows = layer.knows_loads and bool(usable.any())
     busy = np.flatnonzero(layer.used.any(axis=1))
-    return LayerLoads(
+    return plans.LayerLoads(
         layer=layer.name,
         nodes=int(usable.sum()),
         unused=int((~usable).sum()),
         largest_before=float(before[usable].max()) if knows else None,
         largest_after=float(after[usable].max()) if knows else None,
-        loads=[NodeLoad(name=layer.names[n], before=float(before[n]), after=float(after[n])) for n in busy],
+        loads=[plans.NodeLoad(name=layer.names[n], before=float(before[n]), after=float(after[n])) for n in busy],
     )
 
 
-def _over(layer: Layer) -> list[Left]:
+def _over(layer: path_layers.Layer) -> list[plans.Left]:
     """Nodes that carry more than they can, which only a plan by equation 1 allows."""
     free = layer.free
-    over = np.isfinite(free) & (layer.used > free * (1 + DUST) + DUST)
+    over = np.isfinite(free) & (layer.used > free * (1 + path_layers.DUST) + path_layers.DUST)
     return [
-        Left(
+        plans.Left(
             name=layer.names[n] if layer.name != "ost" else f"OST {layer.names[n]}",
-            reason=f"{layer.used[n, d]:,.0f} {DIMENSIONS[d]} where {free[n, d]:,.0f} are free: equation 1 "
+            reason=f"{layer.used[n, d]:,.0f} {path_layers.DIMENSIONS[d]} where {free[n, d]:,.0f} are free: equation 1 "
             "does not count them",
         )
         for n, d in np.argwhere(over)
     ]
 
 
-def _notes(ios: Sequence[JobIo], settings: PathSettings) -> list[str]:
+def _notes(ios: Sequence[JobIo], settings: plans.PathSettings) -> list[str]:
     notes = []
     if settings.capacity == "eq1":
         notes.append(
@@ -399,12 +375,12 @@ def _notes(ios: Sequence[JobIo], settings: PathSettings) -> list[str]:
 def plan_path(
     jobs: PathLike | Jobs,
     snapshot: PathLike | Snapshot,
-    settings: PathSettings | None = None,
+    settings: plans.PathSettings | None = None,
     *,
     max_age: float | None = None,
     now: datetime | None = None,
     **fields: Any,
-) -> PathPlan:
+) -> plans.PathPlan:
     """Give each job's I/O a path through forwarding nodes, storage nodes and targets.
 
     Parameters
@@ -421,7 +397,7 @@ def plan_path(
     InputError
         A document cannot be used, or a figure is invalid.
     """
-    settings = PathSettings.of(settings, **fields)
+    settings = plans.PathSettings.of(settings, **fields)
     given_jobs = loaded("jobs", jobs, Jobs)
     state = loaded("snapshot", snapshot, Snapshot)
     if state.document is snapshot:

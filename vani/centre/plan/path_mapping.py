@@ -11,20 +11,8 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from vani.centre.plan import path_layers
 from vani.centre.plan.job_io import JobIo, Reads, SharedFile
-from vani.centre.plan.path_layers import (
-    DIMENSIONS,
-    DUST,
-    Floats,
-    Flows,
-    Network,
-    Numbers,
-    Room,
-    by_forwarder,
-    carried,
-    largest,
-    maximum,
-)
 from vani.centre.plan.placement.layouts import Writing, stripe_size_for
 from vani.centre.plan.schema.plans import Left, RequestSplit
 from vani.centre.plan.schema.snapshot import BUSY_CPU, BUSY_MEMORY, MetadataServer
@@ -55,15 +43,15 @@ _ALIKE: Final = 1e-6
 
 
 def best_mapping(
-    flows: Flows,
-    room: Room,
-    order: Sequence[int] | Numbers,
+    flows: path_layers.Flows,
+    room: path_layers.Room,
+    order: Sequence[int] | path_layers.Numbers,
     nodes: int,
     *,
-    network: Network,
-    demand: Floats,
+    network: path_layers.Network,
+    demand: path_layers.Floats,
     pack: bool,
-) -> tuple[dict[int, int], Flows, float]:
+) -> tuple[dict[int, int], path_layers.Flows, float]:
     """Compute nodes per forwarding node, the flow with that mapping, and an upper bound of any mapping's share.
 
     Parameters
@@ -76,49 +64,49 @@ def best_mapping(
         Number of compute nodes of the job.
     """
 
-    def through(counts: dict[int, int], given: Flows) -> Flows:
+    def through(counts: dict[int, int], given: path_layers.Flows) -> path_layers.Flows:
         """The flow if each compute node uses only its forwarding node."""
-        sums = by_forwarder(given)
-        if sums.keys() == counts.keys() and all(sums[fwd] <= n / nodes + DUST for fwd, n in counts.items()):
+        sums = path_layers.by_forwarder(given)
+        if sums.keys() == counts.keys() and all(sums[fwd] <= n / nodes + path_layers.DUST for fwd, n in counts.items()):
             return given
-        limited = Room(np.zeros_like(room.forwarding), room.storage, room.ost)
+        limited = path_layers.Room(np.zeros_like(room.forwarding), room.storage, room.ost)
         for fwd, count in counts.items():
             limited.forwarding[fwd] = min(float(room.forwarding[fwd]), count / nodes)
-        return largest(network, limited, demand, exact=len(network.reach) > 1, pack=pack)
+        return path_layers.largest(network, limited, demand, exact=len(network.reach) > 1, pack=pack)
 
-    counts = _dealt(by_forwarder(flows), room.forwarding, order, nodes)
+    counts = _dealt(path_layers.by_forwarder(flows), room.forwarding, order, nodes)
     mapped = through(counts, flows)
-    bound = carried(flows)
-    if carried(mapped) >= 1 - _ALIKE:
+    bound = path_layers.carried(flows)
+    if path_layers.carried(mapped) >= 1 - _ALIKE:
         return counts, mapped, 1.0
-    usable = np.flatnonzero(room.forwarding > DUST)
+    usable = np.flatnonzero(room.forwarding > path_layers.DUST)
     if len(set(network.groups[usable].tolist())) == 1:
         # `_dealt` is optimal here, up to the limits of the storage.
-        return counts, mapped, carried(mapped)
-    most = maximum(network, room)
-    bound = min(max(bound, carried(most)), _of_forwarders(room.forwarding[usable], nodes))
-    if carried(mapped) < bound - _ALIKE:
+        return counts, mapped, path_layers.carried(mapped)
+    most = path_layers.maximum(network, room)
+    bound = min(max(bound, path_layers.carried(most)), _of_forwarders(room.forwarding[usable], nodes))
+    if path_layers.carried(mapped) < bound - _ALIKE:
         # A mapping that follows the maximum flow is often already optimal.
-        other = _dealt(by_forwarder(most), room.forwarding, order, nodes)
+        other = _dealt(path_layers.by_forwarder(most), room.forwarding, order, nodes)
         counts, mapped = _better((counts, mapped), (other, through(other, most)))
-    if carried(mapped) < bound - _ALIKE:
+    if path_layers.carried(mapped) < bound - _ALIKE:
         proved, least_bound = _program(network, room, usable, nodes) if len(usable) <= FEW else ({}, 1.0)
         bound = min(bound, least_bound)
         if proved:
             counts, mapped = _better((counts, mapped), (proved, through(proved, [])))
         else:
             counts, mapped = _moved(counts, mapped, through, room.forwarding, usable, nodes, bound)
-    return counts, mapped, max(bound, carried(mapped))
+    return counts, mapped, max(bound, path_layers.carried(mapped))
 
 
 def _better(
-    first: tuple[dict[int, int], Flows], second: tuple[dict[int, int], Flows]
-) -> tuple[dict[int, int], Flows]:
-    return second if carried(second[1]) > carried(first[1]) + _ALIKE else first
+    first: tuple[dict[int, int], path_layers.Flows], second: tuple[dict[int, int], path_layers.Flows]
+) -> tuple[dict[int, int], path_layers.Flows]:
+    return second if path_layers.carried(second[1]) > path_layers.carried(first[1]) + _ALIKE else first
 
 
 def _dealt(
-    sums: dict[int, float], room: Floats, order: Sequence[int] | Numbers, nodes: int
+    sums: dict[int, float], room: path_layers.Floats, order: Sequence[int] | path_layers.Numbers, nodes: int
 ) -> dict[int, int]:
     """Assign compute nodes where they are served completely, and the rest where the largest part of one is."""
     units = np.minimum(room, 1.0) * nodes
@@ -137,7 +125,8 @@ def _dealt(
             counts[fwd] = counts.get(fwd, 0) + max(0, more)
             rest -= max(0, more)
     if rest:
-        reached = [fwd for fwd in dict.fromkeys([*turns, *map(int, order)]) if units[fwd] - whole[fwd] > DUST]
+        reached = [fwd for fwd in dict.fromkeys([*turns, *map(int, order)])
+            if units[fwd] - whole[fwd] > path_layers.DUST]
         parts = sorted(reached, key=lambda fwd: -round(float(units[fwd] - whole[fwd]), 9))
         for fwd in parts[:rest]:
             counts[fwd] = counts.get(fwd, 0) + 1
@@ -148,7 +137,7 @@ def _dealt(
     return {fwd: count for fwd, count in counts.items() if count}
 
 
-def _of_forwarders(room: Floats, nodes: int) -> float:
+def _of_forwarders(room: path_layers.Floats, nodes: int) -> float:
     """Upper bound of the share that forwarding nodes carry, with unlimited storage."""
     units = np.minimum(room, 1.0) * nodes
     whole = np.floor(units + 1e-6)
@@ -157,7 +146,9 @@ def _of_forwarders(room: Floats, nodes: int) -> float:
     return min(1.0, float(min(nodes, whole.sum()) + parts[:rest].sum()) / nodes)
 
 
-def _program(network: Network, room: Room, usable: Numbers, nodes: int) -> tuple[dict[int, int], float]:
+def _program(
+    network: path_layers.Network, room: path_layers.Room, usable: path_layers.Numbers, nodes: int
+) -> tuple[dict[int, int], float]:
     """The best mapping from a mixed integer program, and its bound; empty on a timeout or without scipy."""
     try:
         from scipy.optimize import Bounds, LinearConstraint, milp  # noqa: PLC0415 - heavy, and an extra
@@ -200,19 +191,19 @@ def _program(network: Network, room: Room, usable: Numbers, nodes: int) -> tuple
 
 def _moved(
     counts: dict[int, int],
-    mapped: Flows,
-    through: Callable[[dict[int, int], Flows], Flows],
-    room: Floats,
-    usable: Numbers,
+    mapped: path_layers.Flows,
+    through: Callable[[dict[int, int], path_layers.Flows], path_layers.Flows],
+    room: path_layers.Floats,
+    usable: path_layers.Numbers,
     nodes: int,
     bound: float,
-) -> tuple[dict[int, int], Flows]:
+) -> tuple[dict[int, int], path_layers.Flows]:
     """Move compute nodes away from where least of them is carried, as long as that helps."""
     tries = 0
     improved = True
     while improved and tries < _TRIES:
         improved = False
-        sums = by_forwarder(mapped)
+        sums = path_layers.by_forwarder(mapped)
         idle = sorted(counts, key=lambda fwd: sums.get(fwd, 0.0) - counts[fwd] / nodes)
         free = sorted(usable.tolist(), key=lambda fwd: sums.get(fwd, 0.0) - float(room[fwd]))
         for source, target in ((a, b) for a in idle[:8] for b in free[:8] if a != b):
@@ -220,8 +211,8 @@ def _moved(
             changed = {fwd: count for fwd, count in changed.items() if count}
             flows = through(changed, [])
             tries += 1
-            if carried(flows) > carried(mapped) + _ALIKE:
-                counts, mapped, improved = changed, flows, carried(flows) < bound - _ALIKE
+            if path_layers.carried(flows) > path_layers.carried(mapped) + _ALIKE:
+                counts, mapped, improved = changed, flows, path_layers.carried(flows) < bound - _ALIKE
                 break
             if tries >= _TRIES:
                 break
@@ -236,7 +227,7 @@ MAX_METADATA: Final = 0.9
 """Largest share for metadata: one of ten turns is left for other requests (as in the rule FWD003)."""
 LARGEST_ON_MDT: Final = MiB
 """Lustre's default limit, `dom_stripesize`, which an administrator may raise (Lustre manual, chapter 20)."""
-_MDOPS: Final = DIMENSIONS.index("mdops")
+_MDOPS: Final = path_layers.DIMENSIONS.index("mdops")
 
 
 @dataclass
@@ -256,7 +247,7 @@ def settings_of(
     nodes: int,
     forwarders: Sequence[int],
     *,
-    network: Network,
+    network: path_layers.Network,
     buffers: Sequence[int | None],
     users: Mapping[int, int],
     metadata_share: float | None,
@@ -293,7 +284,7 @@ def _split(
     settings: Settings,
     io: JobIo,
     forwarders: Sequence[int],
-    network: Network,
+    network: path_layers.Network,
     users: Mapping[int, int],
     metadata_share: float | None,
 ) -> str | None:
@@ -318,7 +309,7 @@ def _split(
         return "it shares no forwarding node"
     share = metadata_share
     if share is None:
-        iops = io.demand[DIMENSIONS.index("iops")]
+        iops = io.demand[path_layers.DIMENSIONS.index("iops")]
         if iops is None:
             return "its share of metadata operations is not known without its iops; give --metadata-share"
         share = min(MAX_METADATA, demand[_MDOPS] / (demand[_MDOPS] + iops))
@@ -332,7 +323,7 @@ def _prefetch(
     settings: Settings,
     reads: Reads | str,
     forwarders: Sequence[int],
-    network: Network,
+    network: path_layers.Network,
     buffers: Sequence[int | None],
 ) -> str | None:
     if isinstance(reads, str):
@@ -355,7 +346,7 @@ def _prefetch(
 
 
 def _stripe(
-    settings: Settings, io: JobIo, nodes: int, network: Network
+    settings: Settings, io: JobIo, nodes: int, network: path_layers.Network
 ) -> str | None:
     if io.is_file_per_process:
         settings.count = 1

@@ -12,18 +12,7 @@ import vani
 from vani.centre.plan.curves import Offer, Option, notes_of_estimates, offer_of, pattern_of
 from vani.centre.plan.forward import POLICIES, forward_inputs
 from vani.centre.plan.optimum import Choice, PoolRequest, by_policy, solve_or_share
-from vani.centre.plan.schema.plans import (
-    Estimate,
-    ForwardSettings,
-    JobPeriod,
-    Left,
-    PlanInput,
-    Policy,
-    QueuedJob,
-    QueueOptions,
-    QueueOutcome,
-    ReplayPlan,
-)
+from vani.centre.plan.schema import plans
 from vani.errors import InputError
 from vani.models.forwarding import Scenario
 from vani.schema.advice import Expected
@@ -57,7 +46,7 @@ class Life:
     """The option that the job's clients use."""
     wanted: Option = field(default_factory=lambda: Option(0, None))
     """The option that the mapping gives the job."""
-    periods: list[JobPeriod] = field(default_factory=list)
+    periods: list[plans.JobPeriod] = field(default_factory=list)
     _period_s: float = math.nan
     """Start time of using the present option."""
 
@@ -90,7 +79,7 @@ class Life:
     def _close(self, seconds: float, moved: float) -> None:
         option = self.option
         self.periods.append(
-            JobPeriod(
+            plans.JobPeriod(
                 start_s=self._period_s, seconds=seconds, io_nodes=option.io_nodes, shared=option.shared, bytes=moved
             )
         )
@@ -225,17 +214,17 @@ def _used(running: Sequence[Life], *, seen: bool) -> int:
 
 def replay(
     jobs: Jobs,
-    settings: ForwardSettings,
+    settings: plans.ForwardSettings,
     *,
     nodes: int,
     poll_s: float,
     scenarios: Sequence[Scenario],
-    estimate: Estimate = "near",
+    estimate: plans.Estimate = "near",
     compare: bool = False,
-    inputs: Sequence[PlanInput] = (),
+    inputs: Sequence[plans.PlanInput] = (),
     where: str = "jobs",
     unlike: str | None = None,
-) -> ReplayPlan:
+) -> plans.ReplayPlan:
     """Replay the jobs as a strict FIFO queue on `nodes` compute nodes. See `forward` for the other parameters.
 
     Raises
@@ -266,7 +255,7 @@ def replay(
                 ),
             )
 
-    def run(policy: Policy) -> Replayed:
+    def run(policy: plans.Policy) -> Replayed:
         return replayed(
             offers,
             _share(settings.model_copy(update={"policy": policy})),
@@ -285,7 +274,7 @@ def replay(
     ]
     by_name = {outcome.policy: outcome for outcome in (before, after, *others)}
     compared = [by_name[policy] for policy in POLICIES if policy in by_name]
-    return ReplayPlan(
+    return plans.ReplayPlan(
         version=vani.__version__,
         inputs=list(inputs),
         forward=settings,
@@ -298,7 +287,7 @@ def replay(
         compared=compared if compare else [],
         unplaced=[],
         over_capacity=_over(after, settings),
-        no_data=[Left(name=offer.job.name, reason=offer.lack) for offer in offers if offer.lack is not None],
+        no_data=[plans.Left(name=offer.job.name, reason=offer.lack) for offer in offers if offer.lack is not None],
         notes=_notes(offers, replayed_jobs, unlike),
     )
 
@@ -322,7 +311,7 @@ def _refuse_unfit(job: PlannedJob, nodes: int) -> None:
         )
 
 
-def _share(settings: ForwardSettings) -> Share:
+def _share(settings: plans.ForwardSettings) -> Share:
     """A function that shares the pool among running jobs with the policy in `settings`."""
 
     def share(running: Sequence[Life], clock: float) -> list[Option]:
@@ -346,7 +335,7 @@ def _share(settings: ForwardSettings) -> Share:
     return share
 
 
-def _served(policy: Policy, offer: Offer, choice: Choice) -> Option:
+def _served(policy: plans.Policy, offer: Offer, choice: Choice) -> Option:
     if isinstance(choice, Option):
         return choice
     raise InputError(
@@ -354,20 +343,22 @@ def _served(policy: Policy, offer: Offer, choice: Choice) -> Option:
     )
 
 
-def _tried(policy: Policy, run: Callable[[Policy], Replayed], settings: ForwardSettings) -> QueueOutcome:
+def _tried(
+    policy: plans.Policy, run: Callable[[plans.Policy], Replayed], settings: plans.ForwardSettings
+) -> plans.QueueOutcome:
     """The outcome of a policy, for comparison. If it cannot serve all jobs, `reason` states why."""
     try:
         return _outcome(policy, run(policy), settings)
     except InputError as error:
         why = f"{error.where}: {error.what}"
-    return QueueOutcome.model_validate(
-        dict.fromkeys(QueueOutcome.model_fields) | {"policy": policy, "reason": why}
+    return plans.QueueOutcome.model_validate(
+        dict.fromkeys(plans.QueueOutcome.model_fields) | {"policy": policy, "reason": why}
     )
 
 
-def _outcome(policy: Policy, queue: Replayed, settings: ForwardSettings) -> QueueOutcome:
+def _outcome(policy: plans.Policy, queue: Replayed, settings: plans.ForwardSettings) -> plans.QueueOutcome:
     first = min(life.offer.job.submit_s for life in queue.lives)
-    return QueueOutcome(
+    return plans.QueueOutcome(
         policy=policy,
         bandwidth=math.fsum((life.offer.job.bytes or 0.0) / life.runtime_s for life in queue.lives),
         makespan_s=max(life.end_s for life in queue.lives) - first,
@@ -381,9 +372,9 @@ def _outcome(policy: Policy, queue: Replayed, settings: ForwardSettings) -> Queu
     )
 
 
-def _job(life: Life) -> QueuedJob:
+def _job(life: Life) -> plans.QueuedJob:
     job = life.offer.job
-    return QueuedJob(
+    return plans.QueuedJob(
         name=job.name,
         nodes=job.nodes,
         bytes=job.bytes or 0.0,
@@ -396,7 +387,7 @@ def _job(life: Life) -> QueuedJob:
     )
 
 
-def _expected(before: QueueOutcome, after: QueueOutcome) -> Expected | None:
+def _expected(before: plans.QueueOutcome, after: plans.QueueOutcome) -> Expected | None:
     if before.bandwidth is None or before.bandwidth < 1 or after.bandwidth is None:
         return None
     return Expected(
@@ -411,11 +402,11 @@ def _expected(before: QueueOutcome, after: QueueOutcome) -> Expected | None:
     )
 
 
-def _over(after: QueueOutcome, settings: ForwardSettings) -> list[Left]:
+def _over(after: plans.QueueOutcome, settings: plans.ForwardSettings) -> list[plans.Left]:
     if not after.over:
         return []
     reason = f"{after.io_nodes:,} I/O nodes are assigned at once, of {settings.io_nodes:,}"
-    return [Left(name="pool", reason=f"{reason}: {after.policy} ignores the size of the pool")]
+    return [plans.Left(name="pool", reason=f"{reason}: {after.policy} ignores the size of the pool")]
 
 
 def _notes(offers: Sequence[Offer], queue: Replayed, unlike: str | None) -> list[str]:
@@ -437,11 +428,11 @@ def _notes(offers: Sequence[Offer], queue: Replayed, unlike: str | None) -> list
 
 def plan_replay(
     jobs: PathLike | Jobs,
-    settings: QueueOptions | None = None,
+    settings: plans.QueueOptions | None = None,
     *,
     system: PathLike | System | None = None,
     **fields: Any,
-) -> ReplayPlan:
+) -> plans.ReplayPlan:
     """Simulate a first-come, first-served queue of jobs that shares the I/O nodes again at each change.
 
     Parameters
@@ -457,7 +448,7 @@ def plan_replay(
         A document cannot be used, a figure is invalid, a job would never start or end, or the pool cannot serve the
         jobs that run together.
     """
-    settings = QueueOptions.of(settings, **fields)
+    settings = plans.QueueOptions.of(settings, **fields)
     machine = system_of(system)
     nodes = settings.nodes or (None if machine is None else machine.compute.nodes)
     if nodes is None:

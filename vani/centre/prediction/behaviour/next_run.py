@@ -19,17 +19,10 @@ from vani.centre.history.runs import read
 from vani.centre.history.runs.store import Store
 from vani.centre.history.settings import HistorySettings, user_options
 from vani.centre.history.story import unknown_runs
+from vani.centre.prediction import schema
 from vani.centre.prediction.behaviour.panel import AUTO, Panel, most_likely, replay
 from vani.centre.prediction.behaviour.predictors import begins
 from vani.centre.prediction.behaviour.runs import Bools, Floats, Ints, Runs, kept_runs
-from vani.centre.prediction.schema import (
-    BehaviourPrediction,
-    ExpectedRange,
-    KnownRun,
-    LikelyBehaviour,
-    PastRun,
-    WeighedPredictor,
-)
 from vani.centre.prediction.text import FORMATS
 from vani.cli.options import format_option, output_option, settings_options
 from vani.cli.output import emit
@@ -72,7 +65,7 @@ def next_run(
     among: int | None = None,
     at: float | None = None,
     paths: Paths | None = None,
-) -> BehaviourPrediction:
+) -> schema.BehaviourPrediction:
     """Predict the next run of an application.
 
     Parameters
@@ -93,7 +86,7 @@ def next_run(
     query = _selection(runs, user, processes, among)
     notes = [*runs.notes, *query.notes]
     if query.category is None:
-        return BehaviourPrediction(
+        return schema.BehaviourPrediction(
             version=vani.__version__, outside=[_unknown(runs, user, processes)], notes=notes, application=application,
             user=user, processes=processes, runs=0, behaviours=[], other=1.0, predictors=[], past=[],
         )  # fmt: skip
@@ -108,7 +101,7 @@ def next_run(
     ][:_SHOWN]
     weights = panel.weights(query.category)
     guesses = {name: most_likely(expected) for name, expected in zip(panel.names, ahead, strict=True)}
-    return BehaviourPrediction(
+    return schema.BehaviourPrediction(
         version=vani.__version__,
         outside=[],
         notes=notes,
@@ -119,7 +112,7 @@ def next_run(
         behaviours=[_likely(runs, in_category, behaviour, shares[behaviour], paths) for behaviour in likely],
         other=max(0.0, 1.0 - sum(shares[behaviour] for behaviour in likely)),
         predictors=[
-            WeighedPredictor(
+            schema.WeighedPredictor(
                 name=name,
                 weight=min(1.0, weights[name]),
                 behaviour=max(0, guess),
@@ -161,7 +154,7 @@ def _unknown(runs: Runs, user: str | None, processes: int | None) -> str:
     return f"no run{whose} with {counted(processes or 0, 'process')} is known{there}"
 
 
-def _followed(runs: Runs, in_category: Bools, category: int) -> tuple[Panel, list[PastRun]]:
+def _followed(runs: Runs, in_category: Bools, category: int) -> tuple[Panel, list[schema.PastRun]]:
     """A panel that has seen the last runs, and what it had expected of each run of the category."""
     chosen = np.sort(
         np.concatenate(
@@ -169,13 +162,13 @@ def _followed(runs: Runs, in_category: Bools, category: int) -> tuple[Panel, lis
         )
     )
     panel = Panel(begins())
-    past: list[PastRun] = []
+    past: list[schema.PastRun] = []
     last = set(np.flatnonzero(in_category)[-_PAST:].tolist())
     for place in replay(runs, panel, chosen.tolist(), ended_only=True):
         if place in last:
             guess, share = most_likely(panel.predict(category)[-1])
             past.append(
-                PastRun(
+                schema.PastRun(
                     submitted=float(runs.submitted[place]),
                     behaviour=int(runs.ids[place]),
                     expected=guess if guess >= 0 else None,
@@ -187,7 +180,7 @@ def _followed(runs: Runs, in_category: Bools, category: int) -> tuple[Panel, lis
 
 def _likely(
     runs: Runs, in_category: Bools, behaviour: int, share: float, paths: Paths | None
-) -> LikelyBehaviour:
+) -> schema.LikelyBehaviour:
     such: Ints = np.flatnonzero(in_category & (runs.ids == behaviour))
     figures = runs.figures
     latest = int(such[-1])
@@ -198,7 +191,7 @@ def _likely(
     assert bytes_read is not None
     assert bytes_written is not None
     assert metadata is not None
-    return LikelyBehaviour(
+    return schema.LikelyBehaviour(
         behaviour=behaviour,
         probability=min(1.0, share),
         runs=len(such),
@@ -209,7 +202,7 @@ def _likely(
         files=_range(figures["files"][such]),
         runtime_s=_range(figures["runtime_s"][such]),
         in_io_s=_range(figures["in_io_s"][such]),
-        resembles=KnownRun(
+        resembles=schema.KnownRun(
             digest=digest,
             submitted=float(runs.submitted[latest]),
             paths=list(paths([digest])[digest]) if paths is not None and digest is not None else [],
@@ -217,12 +210,12 @@ def _likely(
     )
 
 
-def _range(values: Floats) -> ExpectedRange | None:
+def _range(values: Floats) -> schema.ExpectedRange | None:
     known = values[np.isfinite(values) & (values >= 0)]
     if not len(known):
         return None
     low, median, high = np.quantile(known, (0.05, 0.5, 0.95)).tolist()
-    return ExpectedRange(low=low, median=median, high=high)
+    return schema.ExpectedRange(low=low, median=median, high=high)
 
 
 _MAX_ROWS: Final = 20
@@ -244,7 +237,7 @@ def history_predict(
     *,
     at: float | None = None,
     **fields: Any,
-) -> BehaviourPrediction:
+) -> schema.BehaviourPrediction:
     """Predict the behaviour of an application's next run, with probabilities.
 
     Parameters
@@ -283,7 +276,7 @@ def history_predict(
         )
 
 
-def history_next_runs(ranking: Ranking, *, db: PathLike | None = None) -> list[BehaviourPrediction]:
+def history_next_runs(ranking: Ranking, *, db: PathLike | None = None) -> list[schema.BehaviourPrediction]:
     """Predict the next run for each application and user of a ranking, in its order.
 
     Parameters

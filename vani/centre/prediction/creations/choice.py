@@ -14,17 +14,8 @@ from typing import Final
 
 import numpy as np
 
+from vani.centre.prediction.creations import series
 from vani.centre.prediction.creations.predictors import PREDICTORS, Predictor
-from vani.centre.prediction.creations.series import (
-    Creations,
-    Flags,
-    Floats,
-    Foreseen,
-    Ints,
-    is_right,
-    nothing,
-    nth_of_rank,
-)
 
 BLOCKS: Final = 10
 """Number of blocks in which a running run is followed; the first one is predicted from past runs alone."""
@@ -48,17 +39,17 @@ class ForecastOutcome:
         Index of each creation's prediction, or -1; shape (came,).
     """
 
-    right: Flags
-    ratios: Floats
+    right: series.Flags
+    ratios: series.Floats
     accuracy: float
     cost_s: float
-    at: Ints
+    at: series.Ints
 
 
-def on_next_run(method: Predictor, past: Sequence[Creations], came: Creations) -> ForecastOutcome:
+def on_next_run(method: Predictor, past: Sequence[series.Creations], came: series.Creations) -> ForecastOutcome:
     """Predict the run after `past`, and compare it with the actual one."""
     began = time.perf_counter()
-    foreseen: Foreseen = method.predict(past, nothing(), None)
+    foreseen: series.Foreseen = method.predict(past, series.nothing(), None)
     return compare(foreseen, came, time.perf_counter() - began)
 
 
@@ -69,7 +60,7 @@ def blocks_of(number: int, blocks: int = BLOCKS) -> list[tuple[int, int]]:
 
 
 def on_rest(
-    method: Predictor, past: Sequence[Creations], came: Creations, blocks: Sequence[tuple[int, int]]
+    method: Predictor, past: Sequence[series.Creations], came: series.Creations, blocks: Sequence[tuple[int, int]]
 ) -> Iterator[ForecastOutcome]:
     """Predict each block of a run from all creations before it."""
     for begin, end in blocks:
@@ -77,16 +68,16 @@ def on_rest(
         so_far = came.first(begin)
         # Ranks may create in another order, so two more files of each rank are predicted.
         count = end - begin + 2 * len(np.unique(so_far.ranks))
-        foreseen: Foreseen = method.predict(past, so_far, count)
+        foreseen: series.Foreseen = method.predict(past, so_far, count)
         outcome = compare(foreseen, came.part(begin, end), time.perf_counter() - began)
         yield replace(outcome, accuracy=float(outcome.right.mean()))
 
 
-def compare(foreseen: Foreseen, came: Creations, cost_s: float) -> ForecastOutcome:
+def compare(foreseen: series.Foreseen, came: series.Creations, cost_s: float) -> ForecastOutcome:
     """Compare a forecast with the actual creations."""
     # Files are matched by rank, not by time: the nth creation of a rank is compared with the nth predicted
     # one.
-    guess = _by_rank(foreseen).find(came.ranks, nth_of_rank(came.ranks))
+    guess = _by_rank(foreseen).find(came.ranks, series.nth_of_rank(came.ranks))
     # Creations of unpredicted ranks are matched in order.
     strange = np.flatnonzero(guess < 0)
     free = np.ones(len(foreseen), dtype=np.bool_)
@@ -95,16 +86,16 @@ def compare(foreseen: Foreseen, came: Creations, cost_s: float) -> ForecastOutco
     guess[strange[: len(left)]] = left
     sizes = np.full(len(came), np.nan)
     sizes[guess >= 0] = foreseen.sizes[guess[guess >= 0]]
-    right = is_right(sizes, came.values)
+    right = series.is_right(sizes, came.values)
     with np.errstate(all="ignore"):
         ratios = np.where((sizes == 0) & (came.values == 0), 1.0, came.values / sizes)
     ratios[~np.isfinite(ratios)] = np.nan
     return ForecastOutcome(right, ratios, float(right.sum() / max(1, len(came), len(foreseen))), cost_s, guess)
 
 
-def _by_rank(foreseen: Foreseen) -> Creations:
+def _by_rank(foreseen: series.Foreseen) -> series.Creations:
     none = np.zeros(len(foreseen), dtype=np.int64)
-    return Creations(none, foreseen.ranks, none)
+    return series.Creations(none, foreseen.ranks, none)
 
 
 NOMINAL: Final = 0.9
@@ -154,17 +145,17 @@ class Chosen:
     """
 
     method: str
-    foreseen: Foreseen
-    probability: Floats
+    foreseen: series.Foreseen
+    probability: series.Floats
     low: float
     high: float
     accuracy: Mapping[str, float]
     runs: int
 
 
-def remembered(past: Sequence[Creations]) -> list[Creations]:
+def remembered(past: Sequence[series.Creations]) -> list[series.Creations]:
     """The latest runs, as many as predictors use."""
-    latest: list[Creations] = []
+    latest: list[series.Creations] = []
     left = _MAX_CREATIONS
     for run in reversed(past[-_MAX_RUNS:]):
         if latest and len(run) > left:
@@ -174,7 +165,7 @@ def remembered(past: Sequence[Creations]) -> list[Creations]:
     return latest
 
 
-def choose_next(past: Sequence[Creations], names: Iterable[str] | None = None) -> Chosen:
+def choose_next(past: Sequence[series.Creations], names: Iterable[str] | None = None) -> Chosen:
     """Predict the run after `past` with the predictor that predicted the last of them best.
 
     Parameters
@@ -199,11 +190,11 @@ def choose_next(past: Sequence[Creations], names: Iterable[str] | None = None) -
     candidates = plain or costly
     if not held_out:
         name = "same_position" if "same_position" in candidates else next(iter(candidates))
-        foreseen = candidates[name].predict(past, nothing(), None)
+        foreseen = candidates[name].predict(past, series.nothing(), None)
         unknown = np.full(len(foreseen), np.nan)
         return Chosen(name, foreseen, unknown, np.nan, np.nan, {}, 0)
     name = _best(outcomes)
-    foreseen = (plain | costly)[name].predict(past, nothing(), None)
+    foreseen = (plain | costly)[name].predict(past, series.nothing(), None)
     own = outcomes[name]
     first = len(past) - len(own)
     walked = _walked(plain[name], past, range(first)) if name in plain else []
@@ -222,13 +213,13 @@ class Follower:
         As in `choose_next`; costly predictors are tried only if named.
     """
 
-    def __init__(self, past: Sequence[Creations], names: Iterable[str] | None = None) -> None:
+    def __init__(self, past: Sequence[series.Creations], names: Iterable[str] | None = None) -> None:
         self.past = list(past)
         plain, costly = _split(names)
         self._methods = plain if names is None else plain | costly
         self._before: dict[str, list[ForecastOutcome]] = {name: [] for name in self._methods}
         self._own: dict[str, list[ForecastOutcome]] = {name: [] for name in self._methods}
-        self._ranks: list[Creations] = []
+        self._ranks: list[series.Creations] = []
         self._judged_to = 0
         self._earlier: dict[str, list[ForecastOutcome]] = {}
         for at in range(max(0, len(past) - _BLOCKS_HELD_OUT), len(past)):
@@ -253,7 +244,7 @@ class Follower:
                 self._earlier[name] += self._parts_of(name, at)
         return self._earlier[name]
 
-    def see(self, so_far: Creations) -> None:
+    def see(self, so_far: series.Creations) -> None:
         """Judge the predictors by the creations since the last call; `so_far` contains all creations of the run."""
         if self._judged_to and len(so_far) > self._judged_to:
             block = [(self._judged_to, len(so_far))]
@@ -262,13 +253,13 @@ class Follower:
             self._ranks = [*self._ranks, so_far.part(self._judged_to, len(so_far))][-_OWN:]
         self._judged_to = len(so_far)
 
-    def see_all(self, so_far: Creations, parts: int = 4) -> None:
+    def see_all(self, so_far: series.Creations, parts: int = 4) -> None:
         """Judge the predictors by the creations so far, part by part."""
         step = max(1, len(so_far) // parts)
         for end in (*range(step, len(so_far), step), len(so_far)):
             self.see(so_far.first(end))
 
-    def rest(self, so_far: Creations, count: int | None = None) -> Chosen:
+    def rest(self, so_far: series.Creations, count: int | None = None) -> Chosen:
         """Predict the creations after `so_far`, which `see` has seen; `count` None: until the end of the run."""
         scores = {name: self._score(name) for name in self._methods}
         accuracy = dict(sorted(scores.items(), key=lambda item: -item[1]))
@@ -295,7 +286,7 @@ class Follower:
             prior = _mean(before) if before else 0.5
         return (sum(outcome.accuracy for outcome in own) + 2 * prior) / (len(own) + 2)
 
-    def _by_rank(self, name: str, foreseen: Foreseen, prior: float) -> Floats:
+    def _by_rank(self, name: str, foreseen: series.Foreseen, prior: float) -> series.Floats:
         known = np.unique(foreseen.ranks)
         hits, seen = np.zeros(len(known)), np.zeros(len(known))
         for outcome, came in zip(self._own[name], self._ranks, strict=True):
@@ -339,7 +330,7 @@ def _best(outcomes: Mapping[str, Sequence[ForecastOutcome]]) -> str:
     return best
 
 
-def _walked(method: Predictor, past: Sequence[Creations], earlier: range) -> list[ForecastOutcome]:
+def _walked(method: Predictor, past: Sequence[series.Creations], earlier: range) -> list[ForecastOutcome]:
     """Forecasts of the `earlier` past runs, each from the runs before it, the oldest first."""
     outcomes: list[ForecastOutcome] = []
     left = _MAX_WALKED
@@ -351,14 +342,16 @@ def _walked(method: Predictor, past: Sequence[Creations], earlier: range) -> lis
     return outcomes
 
 
-def trust_in(right: Floats | float, forecasts: float) -> Floats:
+def trust_in(right: series.Floats | float, forecasts: float) -> series.Floats:
     """Probability that the next forecast is right, given the number of forecasts and how many were right."""
     return np.asarray((right + _RIGHT) / (forecasts + _RIGHT + _WRONG))
 
 
-def _by_key(outcomes: Sequence[ForecastOutcome], came: Sequence[Creations], foreseen: Foreseen) -> Floats:
+def _by_key(
+    outcomes: Sequence[ForecastOutcome], came: Sequence[series.Creations], foreseen: series.Foreseen
+) -> series.Floats:
     """Trust for the same creation of the same rank; a run without it counts with the average over all creations."""
-    nth = nth_of_rank(foreseen.ranks)
+    nth = series.nth_of_rank(foreseen.ranks)
     hits, seen = np.zeros(len(foreseen)), np.zeros(len(foreseen))
     for outcome, run in zip(outcomes, came, strict=True):
         at = run.find(foreseen.ranks, nth)

@@ -22,18 +22,10 @@ from vani.centre.history.settings import HistorySettings, user_options
 from vani.centre.placement_library.interactions import Interaction, refuse_contradictions, write_csv
 from vani.centre.plan.inputs import files_to_place, is_layout_file
 from vani.centre.plan.schema.jobs import Creation, Jobs, PlannedJob
+from vani.centre.prediction.creations import series
 from vani.centre.prediction.creations.choice import Chosen, Follower, choose_next, remembered
 from vani.centre.prediction.creations.extraction import read_partial_run
 from vani.centre.prediction.creations.predictors import PREDICTORS
-from vani.centre.prediction.creations.series import (
-    LARGEST,
-    Creations,
-    Floats,
-    Ints,
-    nothing,
-    nth_of_rank,
-    unpack_creations,
-)
 from vani.centre.prediction.schema import CreationsPrediction, PredictedCreation
 from vani.centre.prediction.text import FORMATS
 from vani.cli.options import format_option, output_option, settings_options
@@ -61,14 +53,14 @@ Fields = tuple[str, tuple[int, ...]]
 """A name without its numbers, and the numbers."""
 
 
-def coming_paths(past: Sequence[Creations], so_far: Creations, ranks: Ints) -> list[str | None]:
+def coming_paths(past: Sequence[series.Creations], so_far: series.Creations, ranks: series.Ints) -> list[str | None]:
     """Names of the files that `ranks` create after `so_far`, in order; None if unknown.
 
     The names come from the last run, or from the second, third or fourth last if those are the same. Numbers that
     grow by the same amount from run to run, or from one creation of a rank to the next, are continued.
     """
     runs = [run for run in past if run.paths][-_TURNS - 1 :]
-    nth = nth_of_rank(ranks, so_far)
+    nth = series.nth_of_rank(ranks, so_far)
     names: list[str | None] = [None] * len(ranks)
     template = _base(runs, so_far) if runs else None
     if template is not None:
@@ -83,7 +75,8 @@ def coming_paths(past: Sequence[Creations], so_far: Creations, ranks: Ints) -> l
     return _once(names, set(so_far.paths))
 
 
-def _base(runs: Sequence[Creations], so_far: Creations) -> tuple[Creations, tuple[int, ...]] | None:
+def _base(runs: Sequence[series.Creations], so_far: series.Creations) -> tuple[series.Creations,
+    tuple[int, ...]] | None:
     """The run whose names recur, and the increments of their numbers; None if there is none."""
     last = runs[-1]
     if so_far.paths:
@@ -102,13 +95,13 @@ def _base(runs: Sequence[Creations], so_far: Creations) -> tuple[Creations, tupl
     return None
 
 
-def _same_share(this: Creations, other: Creations) -> float:
+def _same_share(this: series.Creations, other: series.Creations) -> float:
     at = other.find(this.ranks[:_COUNTED], this.nth[:_COUNTED])
     there = np.flatnonzero(at >= 0).tolist()
     return sum(this.paths[i] == other.paths[at[i]] for i in there) / len(there) if there else 0.0
 
 
-def _steps(before: Creations, after: Creations) -> tuple[int, ...] | None:
+def _steps(before: series.Creations, after: series.Creations) -> tuple[int, ...] | None:
     """The increment of each number in names from one run to the next; None if names differ in another way."""
     at = before.find(after.ranks[:_COUNTED], after.nth[:_COUNTED])
     differences: set[tuple[int, ...]] = set()
@@ -144,7 +137,7 @@ def _moved(path: str, steps: tuple[int, ...], times: int) -> str | None:
 
 
 def _count_on(
-    names: list[str | None], missing: Sequence[int], known: Creations, ranks: Ints, nth: Ints
+    names: list[str | None], missing: Sequence[int], known: series.Creations, ranks: series.Ints, nth: series.Ints
 ) -> None:
     """Fill in names beyond the end of a run by continuing the numbers in each rank's last names."""
     order = np.argsort(known.ranks, kind="stable")
@@ -193,11 +186,11 @@ def _once(names: list[str | None], used: set[str]) -> list[str | None]:
 
 
 def expected_files(
-    past: Sequence[Creations], so_far: Creations, chosen: Chosen, least: float
+    past: Sequence[series.Creations], so_far: series.Creations, chosen: Chosen, least: float
 ) -> list[PredictedCreation]:
     """One row per file; sizes with a probability below `least` are unknown."""
     foreseen = chosen.foreseen
-    nth = nth_of_rank(foreseen.ranks, so_far)
+    nth = series.nth_of_rank(foreseen.ranks, so_far)
     paths = coming_paths(past, so_far, foreseen.ranks)
     stripes = _stripes(past, so_far, foreseen.ranks, nth)
     known = np.isfinite(foreseen.sizes) & ~(chosen.probability < least)
@@ -231,12 +224,14 @@ def expected_files(
     )
 
 
-def _whole(sizes: Floats) -> Ints:
+def _whole(sizes: series.Floats) -> series.Ints:
     with np.errstate(invalid="ignore"):
-        return np.clip(np.rint(np.nan_to_num(sizes)), 0, float(LARGEST)).astype(np.int64)
+        return np.clip(np.rint(np.nan_to_num(sizes)), 0, float(series.LARGEST)).astype(np.int64)
 
 
-def _stripes(past: Sequence[Creations], so_far: Creations, ranks: Ints, nth: Ints) -> Ints:
+def _stripes(
+    past: Sequence[series.Creations], so_far: series.Creations, ranks: series.Ints, nth: series.Ints
+) -> series.Ints:
     """Stripe counts of the same creations in the last run; otherwise the most frequent one."""
     last = past[-1] if past else so_far
     at = last.find(ranks, nth)
@@ -292,7 +287,7 @@ def history_creations(
         There is no history, no such run or no run with known creations in it, or the method is unknown.
     """
     settings = CreationsSettings.of(settings, **fields)
-    seen = nothing() if settings.begun is None else read_partial_run(settings.begun)
+    seen = series.nothing() if settings.begun is None else read_partial_run(settings.begun)
     if settings.begun is not None and not len(seen):
         raise InputError(
             "has no files", where=settings.begun, todo="leave --begun out for a run that has not started"
@@ -337,14 +332,14 @@ def history_creations(
     )
 
 
-def _past(connection: sa.Connection, application: str, user: str, processes: int) -> list[Creations]:
+def _past(connection: sa.Connection, application: str, user: str, processes: int) -> list[series.Creations]:
     digests = read.latest_digests(connection, application, user, processes, _SEARCHED_RUNS)
     packed = read.creations_of(connection, digests)
     past = []
     for digest in digests:
         if digest in packed:
             try:
-                past.append(unpack_creations(packed[digest]))
+                past.append(series.unpack_creations(packed[digest]))
             except ValueError as error:
                 raise StoreError(
                     "has creations that cannot be read", where=digest[:12], todo="add the run again"

@@ -9,25 +9,8 @@ from typing import Final
 
 import numpy as np
 
+from vani.centre.prediction.creations import laws, series
 from vani.centre.prediction.creations.arima import arima
-from vani.centre.prediction.creations.laws import (
-    best_law,
-    continued,
-    expected_count,
-    expected_ranks,
-    lag_of,
-    laws,
-)
-from vani.centre.prediction.creations.series import (
-    WITHIN,
-    Creations,
-    Floats,
-    Foreseen,
-    Ints,
-    is_right,
-    joined,
-    nth_of_rank,
-)
 
 
 @dataclass(frozen=True)
@@ -44,52 +27,52 @@ class Predictor:
         Whether it takes long; such predictors are tried only if the others do badly.
     """
 
-    predict: Callable[[Sequence[Creations], Creations, int | None], Foreseen]
+    predict: Callable[[Sequence[series.Creations], series.Creations, int | None], series.Foreseen]
     costly: bool = False
 
 
-def _unknown(ranks: Ints) -> Foreseen:
-    return Foreseen(np.full(len(ranks), np.nan), ranks)
+def _unknown(ranks: series.Ints) -> series.Foreseen:
+    return series.Foreseen(np.full(len(ranks), np.nan), ranks)
 
 
-def _last_value(past: Sequence[Creations], so_far: Creations, count: int | None) -> Foreseen:
-    ranks = expected_ranks(past, so_far, count)
+def _last_value(past: Sequence[series.Creations], so_far: series.Creations, count: int | None) -> series.Foreseen:
+    ranks = laws.expected_ranks(past, so_far, count)
     last = next((run.values[-1] for run in (so_far, *reversed(past)) if len(run)), np.nan)
-    return Foreseen(np.full(len(ranks), last), ranks)
+    return series.Foreseen(np.full(len(ranks), last), ranks)
 
 
-def _last_period(past: Sequence[Creations], so_far: Creations, count: int | None) -> Foreseen:
+def _last_period(past: Sequence[series.Creations], so_far: series.Creations, count: int | None) -> series.Foreseen:
     """Find the period of the last run and of the current one, and continue it."""
-    ranks = expected_ranks(past, so_far, count)
-    known = joined([*past[-1:], so_far])
+    ranks = laws.expected_ranks(past, so_far, count)
+    known = series.joined([*past[-1:], so_far])
     if not len(known):
         return _unknown(ranks)
-    law = lag_of(known)
+    law = laws.lag_of(known)
     each = " by rank" if law.by_rank else ""
-    return Foreseen(continued(known, ranks, law), ranks, f"period {law.lag}{each}")
+    return series.Foreseen(laws.continued(known, ranks, law), ranks, f"period {law.lag}{each}")
 
 
-def _steady_growth(past: Sequence[Creations], so_far: Creations, count: int | None) -> Foreseen:
+def _steady_growth(past: Sequence[series.Creations], so_far: series.Creations, count: int | None) -> series.Foreseen:
     """Continue the current run; before its first creation, continue from the end of the last run."""
-    ranks = expected_ranks(past, so_far, count)
+    ranks = laws.expected_ranks(past, so_far, count)
     known = so_far if len(so_far) or not past else past[-1]
-    law = max(laws(known, ("factor", "step")), key=lambda law: law.share) if len(known) else None
+    law = max(laws.laws(known, ("factor", "step")), key=lambda law: law.share) if len(known) else None
     if law is None or law.share < 0:
         return _unknown(ranks)
-    return Foreseen(continued(known, ranks, law), ranks, f"by a constant {law.kind}, period {law.lag}")
+    return series.Foreseen(laws.continued(known, ranks, law), ranks, f"by a constant {law.kind}, period {law.lag}")
 
 
-def _same_position(past: Sequence[Creations], so_far: Creations, count: int | None) -> Foreseen:
+def _same_position(past: Sequence[series.Creations], so_far: series.Creations, count: int | None) -> series.Foreseen:
     """Repeat the same creation of the same rank in the previous run; beyond its end, repeat its last period."""
-    ranks = expected_ranks(past, so_far, count)
+    ranks = laws.expected_ranks(past, so_far, count)
     if not past or not len(past[-1]):
         return _unknown(ranks)
     last = past[-1]
-    sizes = last.at(ranks, nth_of_rank(ranks, so_far))
+    sizes = last.at(ranks, series.nth_of_rank(ranks, so_far))
     beyond = np.isnan(sizes)
     if beyond.any():
-        sizes[beyond] = continued(last, ranks[beyond], lag_of(last))
-    return Foreseen(sizes, ranks)
+        sizes[beyond] = laws.continued(last, ranks[beyond], laws.lag_of(last))
+    return series.Foreseen(sizes, ranks)
 
 
 # Laws between successive runs: equal, alternating, larger by a constant factor or step, longer.
@@ -103,29 +86,31 @@ _SEEN: Final = 4096
 """Number of latest creations by which the beginning of a run is recognised."""
 
 
-def _run_law(past: Sequence[Creations], so_far: Creations, count: int | None) -> Foreseen:
+def _run_law(past: Sequence[series.Creations], so_far: series.Creations, count: int | None) -> series.Foreseen:
     """Apply the law that fitted the last runs best, or that fits the run that has started."""
-    ranks = expected_ranks(past, so_far, count)
+    ranks = laws.expected_ranks(past, so_far, count)
     runs = [run for run in past[-_LAW_RUNS:] if len(run)]
     if not runs:
-        return Foreseen(np.full(len(ranks), np.nan), ranks)
-    nth = nth_of_rank(ranks, so_far)
-    law, _, _ = best_law(_rows(runs, runs[-1].ranks, runs[-1].nth))
+        return series.Foreseen(np.full(len(ranks), np.nan), ranks)
+    nth = series.nth_of_rank(ranks, so_far)
+    law, _, _ = laws.best_law(_rows(runs, runs[-1].ranks, runs[-1].nth))
     if not len(so_far):
         sizes = law.follow(_rows(runs, ranks, nth))
         words = law.name
     else:
         sizes, words = _recognised(runs, so_far, ranks, nth)
     sizes = _beyond(sizes, runs, so_far, ranks)
-    longer = "" if count is not None or len(past) < 2 else expected_count(past)[1]
-    return Foreseen(sizes, ranks, words + (f", number {longer}" if longer not in ("", "equal") else ""))
+    longer = "" if count is not None or len(past) < 2 else laws.expected_count(past)[1]
+    return series.Foreseen(sizes, ranks, words + (f", number {longer}" if longer not in ("", "equal") else ""))
 
 
-def _rows(runs: Sequence[Creations], ranks: Ints, nth: Ints) -> list[Floats]:
+def _rows(runs: Sequence[series.Creations], ranks: series.Ints, nth: series.Ints) -> list[series.Floats]:
     return [run.at(ranks, nth) for run in runs]
 
 
-def _recognised(runs: Sequence[Creations], so_far: Creations, ranks: Ints, nth: Ints) -> tuple[Floats, str]:
+def _recognised(
+    runs: Sequence[series.Creations], so_far: series.Creations, ranks: series.Ints, nth: series.Ints
+) -> tuple[series.Floats, str]:
     """Sizes according to the best match of the beginning: a past run or the law, as it is or scaled by a factor."""
     cut = max(0, len(so_far) - _SEEN)
     seen, came = so_far.ranks[cut:], so_far.values[cut:]
@@ -136,38 +121,40 @@ def _recognised(runs: Sequence[Creations], so_far: Creations, ranks: Ints, nth: 
         ratios = ratios[np.isfinite(ratios) & (ratios > 0)]
         factor = float(np.median(ratios[-64:])) if len(ratios) else 1.0
         for scale, words in ((1.0, name), (factor, f"{name} x {factor:.4g}")):
-            fit = float(is_right(behind * scale, came).mean())
+            fit = float(series.is_right(behind * scale, came).mean())
             if fit > best_fit + 1e-9:
                 best, best_fit = (ahead * scale, words), fit
     return best
 
 
 def _models(
-    runs: Sequence[Creations], seen: tuple[Ints, Ints], wanted: tuple[Ints, Ints]
-) -> Iterator[tuple[str, Floats, Floats]]:
+    runs: Sequence[series.Creations], seen: tuple[series.Ints, series.Ints], wanted: tuple[series.Ints, series.Ints]
+) -> Iterator[tuple[str, series.Floats, series.Floats]]:
     behind, ahead = _rows(runs, *seen), _rows(runs, *wanted)
-    law, _, _ = best_law(behind)
+    law, _, _ = laws.best_law(behind)
     yield law.name, law.follow(behind), law.follow(ahead)
     for back in range(1, len(runs) + 1):
         yield f"as {back} runs before" if back > 1 else "as in the previous run", behind[-back], ahead[-back]
 
 
-def _beyond(sizes: Floats, runs: Sequence[Creations], so_far: Creations, ranks: Ints) -> Floats:
+def _beyond(
+    sizes: series.Floats, runs: Sequence[series.Creations], so_far: series.Creations, ranks: series.Ints
+) -> series.Floats:
     """Fill in what no earlier run had: the longest run, which may be the current one, continues by its own law."""
     gaps = np.isnan(sizes)
     if not gaps.any():
         return sizes
     known = max(runs[-2:], key=len)
     filled = sizes.copy()
-    law = max(laws(known), key=lambda law: law.share)
+    law = max(laws.laws(known), key=lambda law: law.share)
     if law.share < 0:
         return sizes
     longest = known if len(so_far) <= len(known) else so_far
-    going_on = continued(longest, ranks[gaps], law)
+    going_on = laws.continued(longest, ranks[gaps], law)
     # If this run is larger than that one by a factor, so are its later creations.
     last = np.flatnonzero(~gaps)
     if len(last) and len(so_far) <= len(known):
-        before = known.at(ranks[last], nth_of_rank(ranks, so_far)[last])
+        before = known.at(ranks[last], series.nth_of_rank(ranks, so_far)[last])
         with np.errstate(all="ignore"):
             ratios = sizes[last] / before
         ratios = ratios[np.isfinite(ratios) & (ratios > 0)]
@@ -187,9 +174,9 @@ _BEFORE_FIRST: Final = -3
 Context = tuple[int, ...]
 
 
-def _markov(past: Sequence[Creations], so_far: Creations, count: int | None) -> Foreseen:
+def _markov(past: Sequence[series.Creations], so_far: series.Creations, count: int | None) -> series.Foreseen:
     """Count which size followed which, then take the most frequent transitions."""
-    ranks = expected_ranks(past, so_far, count)
+    ranks = laws.expected_ranks(past, so_far, count)
     runs, left = [so_far.part(max(0, len(so_far) - _REMEMBERED), None)] if len(so_far) else [], _REMEMBERED
     for run in reversed(past):
         left -= len(runs[0]) if runs else 0
@@ -208,10 +195,10 @@ def _markov(past: Sequence[Creations], so_far: Creations, count: int | None) -> 
         if len(so_far)
         else {}
     )
-    return Foreseen(_followed(ranks, latest, follows, levels), ranks, f"{len(levels)} sizes")
+    return series.Foreseen(_followed(ranks, latest, follows, levels), ranks, f"{len(levels)} sizes")
 
 
-def _states(runs: Sequence[Creations]) -> tuple[Floats, list[Ints]]:
+def _states(runs: Sequence[series.Creations]) -> tuple[series.Floats, list[series.Ints]]:
     """The level of each state and the state of each creation; sizes within 1 % of each other form one state."""
     if not runs:
         return np.zeros(0), []
@@ -220,7 +207,7 @@ def _states(runs: Sequence[Creations]) -> tuple[Floats, list[Ints]]:
     group = np.zeros(len(values), dtype=np.int64)
     first, number = (float(values[0]), 0) if len(values) else (0.0, 0)
     for at, value in enumerate(values.tolist()):
-        if value - first > WITHIN * value:
+        if value - first > series.WITHIN * value:
             first, number = value, number + 1
         group[at] = number
     # The middle value represents a group.
@@ -231,7 +218,7 @@ def _states(runs: Sequence[Creations]) -> tuple[Floats, list[Ints]]:
     return levels, np.split(states, np.cumsum([len(run) for run in runs])[:-1])
 
 
-def _by_rank(run: Creations, states: Ints) -> dict[int, list[int]]:
+def _by_rank(run: series.Creations, states: series.Ints) -> dict[int, list[int]]:
     order = np.argsort(run.ranks, kind="stable")
     who, starts = np.unique(run.ranks[order], return_index=True)
     parts = np.split(states[order], starts[1:])
@@ -253,8 +240,8 @@ def _counted(chains: Sequence[list[int]]) -> dict[Context, int]:
 
 
 def _followed(
-    ranks: Ints, latest: dict[int, list[int]], follows: dict[Context, int], levels: Floats
-) -> Floats:
+    ranks: series.Ints, latest: dict[int, list[int]], follows: dict[Context, int], levels: series.Floats
+) -> series.Floats:
     sizes = np.full(len(ranks), np.nan)
     steps = 0
     order = np.argsort(ranks, kind="stable")
