@@ -138,8 +138,8 @@ class AccessCounter:
         widths = (int(rows.group.max(initial=0)) + 1, *self._widths[1:])
         named = every[(rows.file[every] >= 0) & (rows.layer[every] <= Layer.STDIO)]
         for name, at, place in (("all_callers", every, 0), ("callers", named, rows.file[named] + 1)):
-            dense = int_table.Factorized.of(int_table.pack((rows.group[at], place, rows.kind[at], rows.layer[at]),
-                widths))
+            columns = (rows.group[at], place, rows.kind[at], rows.layer[at])
+            dense = int_table.Factorized.of(int_table.pack(columns, widths))
             ranks = np.zeros(len(dense.keys), np.int64)
             ranks[dense.codes] = rows.ranks[at]
             row = int_table.pack((rows.context.app, *int_table.unpack(dense.keys, widths)[1:]), self._widths)
