@@ -327,25 +327,30 @@ def lookups(view: View) -> tuple[list[LookUp] | None, Notes]:
     time += np.where(looks > 0, table["stats_ns"] * looks // np.maximum(1, stats), 0)
     several = table["first_process"] < table["last_process"]
     per_process = calls // np.where(several, view.workload.processes, 1)
-    paths = [view.workload.paths[code] for code in table.keys.tolist()]
+    # Most names are files that are opened, and may be millions.
+    some = np.flatnonzero((calls > 0) | (listings > 0))
+    first, outside = table["first"][some], np.where(of_class == FileClass.DATASET, 0, time)[some]
+    calls, time, failed, listings, is_folder, per_process = (
+        column[some] for column in (calls, time, failed, listings, is_folder, per_process)
+    )
+    paths = [view.workload.paths[code] for code in table.keys[some].tolist()]
     folder = [path if inside else posixpath.dirname(path) or "." for path, inside in zip(paths, is_folder, strict=True)]
     searched = _searched(view, paths, folder, is_folder > 0, failed, per_process)
     joined = _joined(searched, set(folder))
     named = joined | _names_of({where for where in folder if where not in joined})
     rows = Factorized(*np.unique(np.array([named[where] for where in folder], object), return_inverse=True))
-    outside = np.where(of_class == FileClass.DATASET, 0, time)
     sums = [rows.sum(column) for column in (calls, time, outside, failed, listings, (calls > 0).astype(np.int64))]
     most = np.zeros(len(rows.keys), np.int64)
     np.maximum.at(most, rows.codes, per_process)
     knows, timed = _has_failures(view), view.timed
     least = max(_LEAST_CALLS, int(calls.sum()) // _TRIFLE)
     chosen = [at for at in np.lexsort((-sums[0], -sums[1])).tolist() if sums[0][at] >= least][:MAX_BY_FILES]
-    in_order = [folder[at] for at in np.argsort(table["first"], kind="stable").tolist()]
-    walked = [list(dict.fromkeys(map(_plain, filter(some.__contains__, in_order)))) for some in reversed(searched)]
+    in_order = [folder[at] for at in np.argsort(first, kind="stable").tolist()]
+    walked = [list(dict.fromkeys(map(_plain, filter(kind.__contains__, in_order)))) for kind in reversed(searched)]
     entities = []
     for at in chosen:
         inside = {_plain(folder[i]) for i in np.flatnonzero(rows.codes == at).tolist()}
-        searches = (some for some in walked if len(some) >= _WALKED and not inside.isdisjoint(some))
+        searches = (kind for kind in walked if len(kind) >= _WALKED and not inside.isdisjoint(kind))
         number, spent, apart, missing, listed, distinct_names = (int(column[at]) for column in sums)
         entities.append(
             LookUp(
