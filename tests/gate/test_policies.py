@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vani.errors import DocumentError, InputError
-from vani.gate.baselines import baseline_files
+from vani.gate.baselines import files_to_compare
 from vani.gate.policy import find_policy, no_policy, project_folder, read_policy
 from vani.schema.syntax.toml_reader import line_of, parse
 
@@ -283,7 +283,7 @@ class TestSearch:
             project_folder(home / "project" / "src")
         checks = policy(home / "project", "[check]\n")
         with pytest.raises(InputError, match=r"baseline\.yaml: is a broken link"):
-            baseline_files(checks)
+            files_to_compare(checks, ())
 
     def test_without_a_policy_the_nearest_baseline_makes_the_project(self, home):
         assert project_folder(home / "project" / "src") == Path()

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from vani.errors import DocumentError, InputError
 from vani.gate.baselines import (
     FILES,
-    baseline_files,
     baseline_of,
     baseline_path,
     expand_name,
+    files_to_compare,
     key_figures,
     read_runs,
     refuse_to_overwrite,
@@ -131,17 +131,17 @@ class TestPlaces:
         assert names(expand_name(tmp_path, "runs")) == both
         assert names(expand_name(tmp_path, "runs/*.yaml")) == both
         checks = policy(tmp_path, '[check]\nbaseline = ["runs/b.yaml", "runs"]\n')
-        assert names(baseline_files(checks)) == both[::-1]
+        assert names(files_to_compare(checks, ())) == both[::-1]
 
     def test_missing_baseline_is_an_error(self, tmp_path):
         checks = policy(tmp_path, '[check]\nbaseline = "b.yaml"\n')
         with pytest.raises(InputError, match=r"baseline 'b\.yaml' does not exist; make one with `vani check PROFILE --save`"):
-            baseline_files(checks)
-        assert baseline_files(checks, missing_ok=True) == []
+            files_to_compare(checks, ())
+        assert files_to_compare(checks, (), missing_ok=True) == []
 
     def test_default_path_is_next_to_the_policy(self, tmp_path):
         checks = policy(tmp_path, "[check]\n")
-        assert baseline_files(checks) == []
+        assert files_to_compare(checks, ()) == []
         assert baseline_path(checks) == tmp_path / ".vani" / "baseline.yaml"
 
     def test_choice_among_several_must_be_given(self, tmp_path):

@@ -73,30 +73,6 @@ class EarlierRuns:
 # --- where baselines are ----------------------------------------------------------------------------
 
 
-def baseline_files(policy: PolicyChecks, *, missing_ok: bool = False) -> list[Path]:
-    """The files that a policy names, or its folder's .vani/baseline.yaml if that exists.
-
-    With `missing_ok`, a name that matches no file is skipped.
-
-    Raises
-    ------
-    InputError
-        A name matches no file.
-    """
-    named = policy.table.baseline
-    if named is None:
-        place = policy.folder / BASELINE
-        return [place] if is_there(place) else []
-    paths: list[Path] = []
-    for name in [named] if isinstance(named, str) else named:
-        try:
-            paths += expand_name(policy.folder, name, policy.where("baseline"))
-        except InputError:
-            if not missing_ok:
-                raise
-    return list(dict.fromkeys(paths))
-
-
 _DOCUMENTS: Final = (".yaml", ".yml", ".json")
 
 
@@ -145,12 +121,29 @@ def baseline_path(policy: PolicyChecks) -> Path:
 
 
 def files_to_compare(policy: PolicyChecks, given: Sequence[str], *, missing_ok: bool = False) -> list[Path]:
-    """The files to compare with: the given ones, or else those of the policy."""
-    if not given:
-        return baseline_files(policy, missing_ok=missing_ok)
-    if missing_ok and not Path(given[0]).exists():
-        return []
-    return list(dict.fromkeys(path for name in given for path in expand_name(Path(), name)))
+    """The given files, or those that a policy names, or its folder's .vani/baseline.yaml if that exists.
+
+    With `missing_ok`, a name that matches no file is skipped.
+
+    Raises
+    ------
+    InputError
+        A name matches no file.
+    """
+    named = policy.table.baseline
+    if not given and named is None:
+        place = policy.folder / BASELINE
+        return [place] if is_there(place) else []
+    names = [named] if isinstance(named, str) else named or []
+    folder, where = (Path(), "") if given else (policy.folder, policy.where("baseline"))
+    paths: list[Path] = []
+    for name in given or names:
+        try:
+            paths += expand_name(folder, name, where)
+        except InputError:
+            if not missing_ok:
+                raise
+    return list(dict.fromkeys(paths))
 
 
 def path_to_update(policy: PolicyChecks, given: Sequence[Path]) -> Path:

@@ -169,9 +169,7 @@ def _counts(judgements: Sequence[Judgement]) -> CheckCounts:
     failed = Counter(judgement.level for judgement in judgements if judgement.status == "fail")
     status = Counter(judgement.status for judgement in judgements)
     return CheckCounts(
-        error=failed["error"],
-        warning=failed["warning"],
-        note=failed["note"],
+        **{level: failed[level] for level in _LEVELS},
         passed=status["pass"],
         excepted=status["excepted"],
         unknown=status["unknown"],

@@ -15,9 +15,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import median
 from typing import Final
-
-import numpy as np
 
 from vani.schema.advice import Expected
 from vani.units import format_number
@@ -52,7 +51,7 @@ def correction_of(pairs: Sequence[tuple[float, float]]) -> Correction | None:
     if len(ratios) < LEAST_SESSIONS:
         return None
     weight = len(ratios) / (len(ratios) + _PRIOR)
-    factor = math.exp(weight * float(np.median(np.log(ratios))))
+    factor = math.exp(weight * median(map(math.log, ratios)))
     return Correction(factor, min(ratios), max(ratios), len(ratios))
 
 
