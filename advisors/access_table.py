@@ -46,6 +46,15 @@ def rows_of(profile: Profile) -> Rows:
     return rows
 
 
+def layers_of(profile: Profile) -> Mapping[str, set[str]]:
+    """Layers whose calls several processes make on each file."""
+    layers: defaultdict[str, set[str]] = defaultdict(set)
+    for row in profile.accesses or ():
+        if row.file is not None and (row.processes or 0) > 1:
+            layers[row.file].add(row.layer)
+    return layers
+
+
 def small_part(rows: Sequence[Access], limit: int) -> Part | None:
     """Calls of less than `limit` bytes; None if the table does not show them."""
     moved = sum(row.bytes or 0 for row in rows)

@@ -418,7 +418,7 @@ def posix_items(profile: Profile) -> list[Item]:
 
 def posix_files(profile: Profile, system: System) -> str | None:  # noqa: ARG001 - a need of rules
     """Requirement: data files accessed through POSIX or stdio calls. Return why there are none, or None."""
-    return None if posix_items(profile) else "no data file is accessed by POSIX or stdio calls"
+    return None if posix_items(profile) else "no data file is accessed by POSIX or stdio calls of the program itself"
 
 
 def alike(items: Iterable[Item]) -> list[list[Item]]:

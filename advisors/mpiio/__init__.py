@@ -11,6 +11,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from vani.advisors.access_table import layers_of
 from vani.advisors.commands import comment
 from vani.advisors.data_files import LayerGroup, by_folder, data_files, functions_of, not_used
 from vani.advisors.movers import collective_part
@@ -18,7 +19,7 @@ from vani.models.contention import LUSTRE_MAX_STRIPES
 from vani.units import GiB, KiB, MiB
 
 if TYPE_CHECKING:
-    from vani.schema.profile import Interface, Profile
+    from vani.schema.profile import FileEntity, Interface, Profile
     from vani.schema.system import System
 
 
@@ -164,7 +165,11 @@ def direct_mpiio_files(profile: Profile, system: System) -> str | None:  # noqa:
 def _why_none(profile: Profile, layers: Collection[str]) -> str | None:
     if not any(interface.layer == "mpiio" for interface in profile.interfaces or ()):
         return not_used(profile, "MPI-IO")
-    return None if mpiio_uses(profile, layers) else "no file is shared by several processes through MPI-IO"
+    if mpiio_uses(profile, layers):
+        return None
+    if mpiio_uses(profile):
+        return "files are shared through MPI-IO by a library above it alone"
+    return "no file is shared by several processes through MPI-IO"
 
 
 def mpiio_uses(profile: Profile, layers: Collection[str] = ABOVE) -> list[LayerGroup]:
@@ -174,7 +179,15 @@ def mpiio_uses(profile: Profile, layers: Collection[str] = ABOVE) -> list[LayerG
         for number, interface in enumerate(profile.interfaces or ())
         if interface.layer == "mpiio"
     }
-    shared = data_files(profile, lambda file: file.access == "shared" and file.interface in layers)
+    callers = layers_of(profile)
+
+    def is_wanted(file: FileEntity) -> bool:
+        of = {*callers.get(file.path, ()), file.interface}
+        is_direct = "mpiio" in of and of.isdisjoint(ABOVE - DIRECT)
+        is_through = file.interface in layers or is_direct or (layers is ABOVE and "mpiio" in of)
+        return file.access == "shared" and is_through
+
+    shared = data_files(profile, is_wanted)
     return [
         LayerGroup(group.app, group.folder, group.items, *mpiio[group.app.name])
         for group in by_folder(shared, profile, among=mpiio)

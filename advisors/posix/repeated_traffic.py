@@ -92,7 +92,7 @@ class RepeatedTraffic(Rule):
         )
         moved = [item for item in accessed if item.io.ops.read + item.io.ops.write]
         if not moved:
-            return "no data file is accessed by POSIX or stdio calls"
+            return "no data file is accessed by POSIX or stdio calls of the program itself"
         known = [item for item in moved if item.io.footprint.read or item.io.footprint.written]
         if not known:
             return "files[].io.footprint is not known; supply a trace with offsets"

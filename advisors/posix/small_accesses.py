@@ -101,7 +101,7 @@ class SmallAccesses(Rule):
     def check(self, profile: Profile, system: System) -> Verdict:
         accessed = [item for item in data_files(profile, _is_own) if part_of_chunk(item, None) is None]
         if not accessed:
-            return "no data file is accessed by POSIX or stdio calls"
+            return "no data file is accessed by POSIX or stdio calls of the program itself"
         by_item: defaultdict[Item, list[Small]] = defaultdict(list)
         for items in alike(accessed):
             for reads in (False, True):

@@ -10,6 +10,8 @@ import vani
 from tests.analyzers.test_asked import case
 from vani.advisors.access_table import REQUEST, Part
 from vani.advisors.diagnosis import diagnosis
+from vani.render.answers import worth_showing
+from vani.schema.advice import Observation
 
 
 def patterns_of(name, folder):
@@ -56,3 +58,22 @@ def test_a_share_is_that_of_the_small_requests_and_not_of_their_file(tmp_path):
 def test_what_is_notable(part, requests, notable):
     assert part.is_notable(0.1, requests) is notable
     assert REQUEST == 1 << 20
+
+
+def seen(share):
+    return Observation(pattern="small_requests", target={"kind": "job"}, evidence=[], share=share, rules=[])
+
+
+def test_screens_leave_out_what_takes_less_than_a_hundredth_unless_nothing_takes_more():
+    large, small, unknown = seen(0.4), seen(0.009), seen(None)
+    assert worth_showing([large, small, unknown]) == [large, unknown]
+    assert worth_showing([small]) == [small]
+
+
+@pytest.mark.parametrize("name", ["h5sub-recorder", "indep-recorder", "wa-recorder"])
+def test_no_reason_denies_what_the_table_shows(name):
+    profile = vani.profile(case(name))
+    shared = {row.file for row in profile.accesses if row.layer == "mpiio" and row.file and (row.processes or 0) > 1}
+    assert shared
+    reasons = [silent.why for silent in vani.advise(profile).no_recommendation]
+    assert not [why for why in reasons if "no file is shared by several processes through MPI-IO" in why]

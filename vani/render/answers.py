@@ -310,12 +310,21 @@ def kept_end(text: str, width: int) -> str:
     return f"\u2026{text[1 - width :]}" if len(text) > width > 1 else text
 
 
+LEAST_SHARE = 0.01
+"""Patterns with less of the I/O time stay in the advice alone."""
+
+
+def worth_showing(observations: Sequence[Observation]) -> Sequence[Observation]:
+    """Those with at least `LEAST_SHARE` of the I/O time or no known share; all if there are no others."""
+    return [seen for seen in observations if seen.share is None or seen.share >= LEAST_SHARE] or observations
+
+
 def observation_lines(observations: Sequence[Observation], width: int, advised: Collection[str] = ()) -> list[str]:
     """A printable line for each of the first `MAX_LINES`: pattern, share, `advised` rules that act on it, place.
 
     A place that does not fit into `width` columns keeps its end.
     """
-    lines = []
+    lines, observations = [], worth_showing(observations)
     for observation in observations[:MAX_LINES]:
         line = pattern_words(observation.pattern)
         if observation.share is not None:

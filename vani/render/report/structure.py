@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from vani.render.answers import costliest_metadata, pattern_words, place
+from vani.render.answers import costliest_metadata, pattern_words, place, worth_showing
 from vani.render.report import tables
 from vani.schema.advice import Advice, Observation
 from vani.schema.profile import (
@@ -312,4 +312,4 @@ def diagnosis_table(advice: Advice, limits: tables.Limits) -> tables.Table | Non
         "Patterns, whether or not they cost time: the costliest place of each, the share of the I/O time that all its "
         "places take, and rules that act on it."
     )
-    return tables.table_of("diagnosis", caption, advice.diagnosis, columns, limits.rows)
+    return tables.table_of("diagnosis", caption, worth_showing(advice.diagnosis), columns, limits.rows)
