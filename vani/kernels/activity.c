@@ -1,4 +1,4 @@
-/* Activity of each process over time (analyzers/phases/activity.py). */
+/* Activity of each process over time (analyzers/activity.py). */
 #include "columns.h"
 
 enum { COUNTED = 1, READS = 2, WRITES = 4, OPENS = 8 };

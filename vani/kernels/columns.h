@@ -1,4 +1,4 @@
-/* Shared by kernels that measure calls; see vani/calls.py and analyzers/tables/int_table.py. */
+/* Shared by kernels that measure calls; see vani/calls.py and analyzers/int_table.py. */
 #ifndef VANI_COLUMNS_H
 #define VANI_COLUMNS_H
 

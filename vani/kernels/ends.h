@@ -1,4 +1,4 @@
-/* Ends of files over time: `Ends` of analyzers/workload/survey_findings.py. */
+/* Ends of files over time: `Ends` of analyzers/workload.py. */
 #ifndef VANI_ENDS_H
 #define VANI_ENDS_H
 

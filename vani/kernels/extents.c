@@ -1,4 +1,4 @@
-/* Extents of files that calls accessed; consecutive ones are merged (analyzers/calls/batch.py). */
+/* Extents of files that calls accessed; consecutive ones are merged (analyzers/batch.py). */
 #include "columns.h"
 
 struct extent {

@@ -1,5 +1,5 @@
 /* Effect of one call on the position in its file and on the known end of the file: the same as
- * vani/readers/positions.py and file_ends.py, call by call. */
+ * vani/readers/positions.py, call by call. */
 #ifndef VANI_FOLLOW_H
 #define VANI_FOLLOW_H
 

@@ -1,4 +1,4 @@
-/* Bytes that reads requested beyond the end of their file, by group (analyzers/measures/past_end.py). */
+/* Bytes that reads requested beyond the end of their file, by group (analyzers/measures/lengths.py). */
 #include "columns.h"
 #include "ends.h"
 

@@ -1,5 +1,5 @@
 /* Group calls that share every attribute except offset, size and time. Calls that count are summed by group; of the
-   others, only their number and bytes are (analyzers/calls/batch.py). */
+   others, only their number and bytes are (analyzers/batch.py). */
 #include "columns.h"
 
 /* Columns of calls. */

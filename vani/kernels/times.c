@@ -1,4 +1,4 @@
-/* Starts and durations in ns of one rank's calls, from two 32-bit numbers each (vani/readers/recorder/timestamps.py).
+/* Starts and durations in ns of one rank's calls, from two 32-bit numbers each (vani/readers/recorder/batches.py).
    */
 #include "vani.h"
 

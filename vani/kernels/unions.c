@@ -1,5 +1,5 @@
 /* Unions of intervals by an attribute of the calls; intervals come roughly in order of their starts
-   (analyzers/tables/running_union.py). */
+   (analyzers/intervals.py). */
 #include "columns.h"
 
 enum { KEYS = 16, LOOK_BACK = 4096 };

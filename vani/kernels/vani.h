@@ -1,4 +1,4 @@
-/* Shared by all kernels. Python reads the signatures of kernels from these sources (library.py). */
+/* Shared by all kernels. Python reads the signatures of kernels from these sources (__init__.py). */
 #ifndef VANI_H
 #define VANI_H
 
