@@ -82,7 +82,6 @@ LIBRARIES: Final = (
         order="an index on the columns that queries compare (CREATE INDEX), and PRAGMA cache_size=-65536",
         reuse="one transaction for many changes: each commit writes its pages twice",
         request_size="nothing: SQLite reads and writes pages",
-        claims=True,
     ),
     Library(
         "tifffile", "format:tiff", "tifffile imageio", "https://github.com/cgohlke/tifffile#examples",
@@ -251,8 +250,10 @@ def _remedy(settles: str, finding: Finding, profile: Profile) -> tuple[str, str,
     if settles in _OWN_CODE and len(apps) == 1 and apps[0] in PROGRAMS:
         line, decides = PROGRAMS[apps[0]]
         return apps[0], line if settles in decides.split() else _NOTHING, f"its manual page, {apps[0]}(1)"
-    library = library_of(finding, profile)
+    library, is_sure = library_of(finding, profile)
     if library is None or settles not in library.remedies:
+        return "", "", ""
+    if not is_sure and library.remedies[settles].startswith("nothing: "):
         return "", "", ""
     return library.name, library.remedies[settles], library.source
 
@@ -260,18 +261,18 @@ def _remedy(settles: str, finding: Finding, profile: Profile) -> tuple[str, str,
 _OWN_CODE: Final = frozenset({"opening", "request-size", "reuse", "order", "flush", "files", "waiting", "reading"})
 
 
-def library_of(finding: Finding, profile: Profile) -> Library | None:
-    """The library to whose files most of the finding's calls go; None if none is recognised."""
+def library_of(finding: Finding, profile: Profile) -> tuple[Library | None, bool]:
+    """The library to whose files most of the finding's calls go, and whether the files themselves show it."""
     loaded = set(profile.middleware.libraries or ())
     calls = {f"{file.path} format:{file.format}": file.io.ops.all for file in _files(finding, profile)}
     for library in LIBRARIES:
         if loaded and library.modules and loaded.isdisjoint(library.modules):
             continue
         if 2 * sum(count for name, count in calls.items() if library.sign.search(name)) > sum(calls.values()):
-            return library
+            return library, True
     claiming = [one for one in LIBRARIES if one.claims and not loaded.isdisjoint(one.modules)]
     is_unnamed = all(name.endswith(("format:None", "format:bin")) for name in calls)
-    return claiming[0] if len(claiming) == 1 and calls and is_unnamed else None
+    return (claiming[0] if len(claiming) == 1 and calls and is_unnamed else None), False
 
 
 def _files(finding: Finding, profile: Profile) -> list[FileEntity]:

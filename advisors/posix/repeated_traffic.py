@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Final
 from vani.advisors.data_files import Access, Group, Item, by_folder, data_files, generations_of
 from vani.advisors.movers import is_moved_within
 from vani.advisors.rule import Evidence, Finding, Gain, Rule, Target, Value, Verdict, figures
+from vani.advisors.small_requests import usual_at_most
 from vani.models.run_time import seconds
-from vani.units import MiB, format_bytes
+from vani.units import KiB, MiB, format_bytes
 
 if TYPE_CHECKING:
     from vani.schema.profile import App, FileEntity, Profile
@@ -54,8 +55,8 @@ class RepeatedTraffic(Rule):
         moves everything behind it (netCDF's define mode).
     Stays silent when
         Bytes are moved once; little is moved; a file is opened for each time that it is written, as checkpoints are;
-        distinct bytes are not known; all processes read the same file once each (POS001); most accesses are at random
-        places (POS005); files belong to MPI-IO (MIO003) or HDF5 (HD5004).
+        distinct bytes are not known; all processes read the same file once each (POS001); most accesses are small
+        and at random places (POS005); files belong to MPI-IO (MIO003) or HDF5 (HD5004).
     Source
         Vani paper, section IV (Montage reads its images several times over). Estimate: each time costs the same,
         and the first is enough.
@@ -80,6 +81,7 @@ class RepeatedTraffic(Rule):
     broadcast_bytes = 64 * MiB  # see broadcast_readers
     # Our choice: most of the accesses, which POS005 covers.
     max_random = 0.5
+    max_request = 512 * KiB  # see max_random
 
     def check(self, profile: Profile, system: System) -> Verdict:  # noqa: ARG002 - applies on every machine
         redefining = {trace.app for trace in profile.traces if not _REDEFINES.isdisjoint(trace.functions)}
@@ -121,7 +123,10 @@ class RepeatedTraffic(Rule):
         if not distinct or moved < self.min_times * distinct:
             return None
         pattern = file.io.access_pattern
+        usual = usual_at_most(access.sizes)
         is_random = pattern is not None and pattern.random >= self.max_random
+        # A large request is no random access, even if each begins at the start of the file again.
+        is_random = is_random and (usual is None or usual < self.max_request)
         if not is_moved_within(file) and (is_random or _is_recreated(access.item)):
             return None
         needed = distinct

@@ -74,6 +74,12 @@ def test_a_zarr_store_is_opened_for_each_chunk_by_design():
     assert "by design" in next(entry.why for entry in given.no_recommendation if entry.rule == "POS003")
 
 
+def test_a_loaded_library_silences_no_rule_on_files_that_are_not_its_own():
+    file = shared("/lustre/data", processes=1, written=64 << 20, transfer=1000, time_s=20, busy_s=20)
+    for loaded in (["sqlite3"], ["lmdb"], ["zarr"]):
+        assert "POS002" in numbered(advice(file, runtime_s=20, change={"middleware.libraries": loaded}))
+
+
 def test_a_known_program_gets_its_own_option_and_no_code():
     file = shared("/lustre/a.tar", apps=["tar"], processes=1, written=64 << 20, transfer=10240, time_s=20, busy_s=20)
     given = advice(file, app="tar", runtime_s=20)
