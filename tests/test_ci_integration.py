@@ -292,6 +292,14 @@ def test_policy_baseline_and_level_are_handed_on(runner):
 
 @bash
 @pytest.mark.slow
+def test_several_runs_are_checked_together(runner):
+    done = runner.run("vani check", profile="before.yaml\nbefore.yaml\n", json="check.json")
+    assert done.returncode == 0, done.stdout
+    assert len(json.loads((runner.workspace / "check.json").read_text())["runs"]) == 2
+
+
+@bash
+@pytest.mark.slow
 def test_a_trace_is_checked_as_well(runner, tmp_path, monkeypatch):
     monkeypatch.setenv("VANI_CACHE", str(tmp_path / "cache"))
     done = runner.run("vani check", trace=str(EXAMPLE / "traces" / "after" / "heat"))
