@@ -71,9 +71,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (VaniError, CommandError, ValueError) as error:
         # The generator raises ValueError for too few calls for this number of files and ranks.
         print(f"benchmarks: {error}", file=sys.stderr)
-        if isinstance(error, VaniError):
-            return error.exit_code
-        return 3 if isinstance(error, CommandError) else 2
+        return getattr(error, "exit_code", 3 if isinstance(error, CommandError) else 2)
     return 0
 
 

@@ -83,11 +83,6 @@ def cm1_rows(p: Profile) -> list[tuple[str, ...]]:
     """CM1's column in the paper's tables next to ours: table, attribute, Vani, paper, why they differ."""
     io, app, files, dataset = p.workflow.io, p.apps[0], p.workflow.files, p.dataset
     balance, busy, ops, posix = app.balance, io.busy_s, io.ops, p.interfaces[0]
-    assert balance is not None
-    assert io.bytes.read is not None
-    assert io.bytes.written is not None
-    assert io.ops_share is not None
-    assert io.time_share is not None
     reads = [f for f in p.phases if f.io.ops.read]
     largest = max(p.files, key=lambda f: f.size or 0)
     in_io, slowest_s = io.time_s.total, balance.slowest_io_time_s

@@ -25,8 +25,7 @@ from vani.centre.prediction.behaviour.runs import read_table
 SUMMIT = DATA / "summit-runs" / "dev.csv.gz"
 CHOSEN_BY = ("App10", "App15", "App14", "App25", "App18", "App27", "App3")
 """Applications used to choose constants: every other one by its number of runs."""
-LENGTH = 400
-SEEDS = 5
+LENGTH, SEEDS = 400, 5
 
 
 def right_of(sequences: Iterable[Sequence[int]]) -> tuple[dict[str, int], int]:

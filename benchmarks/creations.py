@@ -34,8 +34,7 @@ from vani.centre.prediction.creations.predictors import PREDICTORS
 from vani.centre.prediction.creations.series import WITHIN, Creations, joined
 
 TRACES = SHARED / "traces"
-AUTO = "auto"
-_COSTLY_BLOCKS = 2
+AUTO, _COSTLY_BLOCKS = "auto", 2
 
 Runs = Sequence[Creations]
 Rows = defaultdict[str, defaultdict[str, list[float]]]

@@ -29,7 +29,7 @@ from vani.readers.darshan.reader import DarshanReader
 from vani.readers.darshan.records import MODULES, read_records
 from vani.readers.darshan.totals import read_totals
 from vani.schema.advice import Recommendation
-from vani.schema.profile import FileEntity, Profile
+from vani.schema.profile import Profile
 
 TWINS = DATA / "darshan-twins"
 SYSTEM = "generic-lustre"
@@ -72,11 +72,6 @@ def counted(name: str) -> Profile:
     return profile_of_counts(readers, None, None, None, [])[0]
 
 
-def files_of(profile: Profile) -> dict[str, FileEntity]:
-    """Files by path; a name that contains numbers of the run has no twin."""
-    return {file.path: file for file in profile.files}
-
-
 _OF_FILE = {name: attrgetter(name) for name in ("processes", "access", "opens", "readers", "writers", "size")} | {
     "written": attrgetter("io.bytes.written"), "reads": attrgetter("io.ops.read"), "writes": attrgetter("io.ops.write"),
 }  # fmt: skip
@@ -88,7 +83,7 @@ def agreement(
     """By attribute, the share of files that agree; then a list of (twin, attribute, difference)."""
     same, compared, differ = Counter[str](), Counter[str](), list[tuple[str, str, str]]()
     for name in names:
-        mine, theirs = files_of(of(name)), files_of(recorded(name))
+        mine, theirs = ({file.path: file for file in one.files} for one in (of(name), recorded(name)))
         for path in mine.keys() & theirs.keys():
             for attribute, value in _OF_FILE.items():
                 ours, others = value(mine[path]), value(theirs[path])
@@ -240,10 +235,6 @@ def _plain(name: str) -> str:
     return name.replace("blockSize_1GB", "blockSize_1073741824").replace("MB_", "M_").replace("KB_", "K_")
 
 
-def has_dxt(path: Path) -> bool:
-    return DarshanReader(path)._records.calls is not None
-
-
 def pydarshan_reads(path: Path) -> None:
     """Read all records of the modules that Vani reads, like PyDarshan's own reports."""
     from darshan.backend import cffi_backend as backend  # noqa: PLC0415 - slow
@@ -310,7 +301,7 @@ def _twins() -> None:
 def _advice() -> None:
     names = twins()
     by_counts, by_dxt = advice_kept(names, counted), advice_kept(names, with_dxt)
-    of_dxt = [name for name in names if any(has_dxt(path) for path in logs_of(name))]
+    of_dxt = [name for name in names if any(DarshanReader(path)._records.calls is not None for path in logs_of(name))]
     alone = advice_kept(of_dxt, with_dxt)
     rows = [
         (rule, by_counts.recorder[rule], by_counts.kept[rule], by_counts.more[rule], by_dxt.kept[rule],

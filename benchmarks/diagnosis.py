@@ -148,8 +148,6 @@ def _sets(score: ModuleType, folder: Path) -> dict[str, list[Any]]:
 def _score() -> ModuleType:
     """The labelled set's own scoring script, with Vani's names."""
     spec = importlib.util.spec_from_file_location("diagnosis_score", LABELS / "score.py")
-    assert spec is not None
-    assert spec.loader is not None
     score = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(score)
     score.RULES["sets"]["diobench"]["strided"] = None

@@ -131,10 +131,6 @@ def print_gains() -> None:
     _print_aiio()
 
 
-def is_inside(measured: float, expected: Expected) -> bool:
-    return (expected.low or 0.0) <= measured <= (expected.high or math.inf)
-
-
 def _print_aiio() -> None:
     print("\nAIIO, pairs of runs: I/O time of the slowest process, and the gain of the rule that advises the change")
     for name, (first, second, rule) in AIIO.items():
@@ -142,7 +138,8 @@ def _print_aiio() -> None:
         before, after = (_slowest_s(p) for p in profiles)
         answer = vani.advise(profiles[0], system="generic-lustre", select=[rule])
         words = [_words(entry.expected) for entry in answer.recommendations]
-        contains = any(is_inside(before / after, entry.gain) for entry in answer.recommendations if entry.gain)
+        gains = [entry.gain for entry in answer.recommendations if entry.gain]
+        contains = any((gain.low or 0.0) <= before / after <= (gain.high or math.inf) for gain in gains)
         print(
             f"  {name}: {before:.1f} s -> {after:.1f} s, x{before / after:.3g}; {rule}: {', '.join(words)}, "
             f"which {'contains' if contains else 'does not contain'} it"
