@@ -154,7 +154,7 @@ def bad_logs(desk: Path) -> None:
             "mail.sqlite: is a database of another program, and was not changed",
         ),
         (("add", "logs", "--database", "folder"), "folder: is a folder, not a history; name a file"),
-        (("add", "logs", "--database", "mysql://x/y"), "mysql:// cannot be used for a history"),
+        (("add", "logs", "--database", "mysql://x/y"), "'mysql' is not a supported kind of database"),
         (("add", "logs", "--database", "h", "--workers", "0"), "--workers: is 0; give a whole number, 1 to 1,024"),
         (("top", "--database", "nowhere"), "nowhere: is not a history; `vani history add PATH` makes one"),
         (("top", "--database", "h.sqlite", "--limit", "0"), "--limit: is 0; give a whole number, 1 to 1,000,000"),
@@ -166,7 +166,7 @@ def bad_logs(desk: Path) -> None:
         (("letter", "solver", "nobody", "--database", "h.sqlite"), "no runs of solver by nobody in this time; its users are <b>u1|x"),
         (("remove", "--user", "nobody", "--database", "h.sqlite"), "h.sqlite: no runs by nobody"),
         (("import", "notes.txt", "--database", "h"), "notes.txt: its first line does not name JobIDRaw"),
-        (("anonymise", "--database", "h.sqlite", "--key", "folder/none/key"), "folder/none/key: cannot be written"),
+        (("anonymise", "--database", "h.sqlite", "--key", "folder/none/key"), "folder/none/key: cannot be used (No such file or directory)"),
         (("add", "logs", "--database", "older.sqlite"), "older.sqlite: is the history of an older Vani; make it again: "),
         (("top", "--database", "older.sqlite"), "older.sqlite: is the history of an older Vani; make it again: "),
         (

@@ -90,7 +90,7 @@ def test_commands_do_not_overwrite_documents_they_read(run, desk, trace, documen
     assert refused(run, desk, *command.split()).endswith(READ)
 
 
-@pytest.mark.parametrize("command", ["top", "show app", "letter app ada", "metrics", "export", "export --parquet"])
+@pytest.mark.parametrize("command", ["top", "show app", "letter app ada", "export", "export --parquet"])
 def test_no_command_writes_over_a_history(run, desk, command, monkeypatch):
     with closing(sqlite3.connect(desk / "h.sqlite")) as database:
         database.execute("CREATE TABLE history_runs (id)")

@@ -97,9 +97,9 @@ def test_a_plan_that_places_no_files_is_refused(run, desk):
     [
         (
             lambda path: path.write_text("schema: vani.plan/1\n"),
-            "file is not a database; name an SQLite file",
+            "is not a database, or is damaged; name another file",
         ),
-        (lambda path: path.write_bytes(b"SQLite format 3\0" + bytes(4080)), "the database reports: "),
+        (lambda path: path.write_bytes(b"SQLite format 3\0" + bytes(4080)), "is not a database, or is damaged"),
         (lambda path: path.mkdir(), "is a folder, not a file to write"),
         (lambda path: path.symlink_to("/dev/null"), "is not an SQLite file"),
         (
@@ -144,7 +144,7 @@ def test_a_locked_database_is_refused_after_a_while(run, desk, rows, monkeypatch
         done = run("plan", "store", rows, "--database", "now.sqlite")
         assert (done.status, done.line) == (
             2,
-            "now.sqlite: the database reports: database is locked; try again when the other program is done",
+            "now.sqlite: is locked by another process; try again when that has ended",
         )
     assert run("plan", "interactions", "--database", "now.sqlite").out == ROWS
 
@@ -171,7 +171,7 @@ def test_failure_while_writing_a_new_file_leaves_no_file(run, desk, rows, monkey
     [
         (
             "postgresql://me:geheim@127.0.0.1:1/runs",
-            "postgresql://me:***@127.0.0.1:1/runs: the database reports: ",
+            "postgresql://me:***@127.0.0.1:1/runs: the server does not answer",
         ),
         (
             "postgresql://me:geheim@127.0.0.1:1/runs?ssl=geheim",

@@ -6,33 +6,22 @@ from dataclasses import replace
 
 import pytest
 
-from vani.centre.demo.cluster import Machinery, Submitted, run_day
-from vani.centre.demo.darshan_log import log_bytes
-from vani.centre.demo.programs import PROGRAMS
+from vani.centre.demo.cluster import PROGRAMS, Machinery, Submitted, run_day
 from vani.demo.striped_model import MACHINES, Component, MiB
-from vani.readers.darshan.log import open_log
-from vani.readers.darshan.totals import read_created, read_totals
 
 QUIET = replace(MACHINES["many slow targets"], noise=0.0)
 BY_NAME = {program.name: program for program in PROGRAMS}
 
 
-def day(*names, nodes=4, hook=None):
+def day(*names, nodes=4, layout=None):
     machinery = Machinery(QUIET, nodes, 0)
-    return run_day(machinery, [Submitted(n, BY_NAME[name], 0.0) for n, name in enumerate(names, 1)], hook)
+    jobs = [Submitted(n, BY_NAME[name], 0.0) for n, name in enumerate(names, 1)]
+    return run_day(machinery, jobs, lambda path: layout)
 
 
-class Striped:
-    """A hook that gives every file a fixed number of stripes."""
-
-    def __init__(self, *targets):
-        self.layout = (Component(None, len(targets), MiB, targets=targets),)
-
-    def begins(self, job, storage):
-        return lambda path: self.layout
-
-    def ended(self, ended):
-        pass
+def counts(ended):
+    """Stripe counts of the written files."""
+    return ended.stored(0.0, 1)[1].stripes
 
 
 def test_file_on_one_target_takes_the_time_of_that_target():
@@ -41,10 +30,20 @@ def test_file_on_one_target_takes_the_time_of_that_target():
     assert ended.io_s == pytest.approx(3 * 96 * MiB / 16e6, rel=0.1)
 
 
-def test_layouts_of_the_hook_are_used():
-    (ended,) = day("checkpoint", hook=Striped(*range(8)))
+def test_new_files_get_the_layout_of_the_day():
+    (ended,) = day("checkpoint", layout=(Component(None, 8, MiB, targets=tuple(range(8))),))
     assert ended.io_s < day("checkpoint")[0].io_s / 3
-    assert {tuple(targets) for _, targets in ended.log.stripes.values()} == {tuple(range(8))}
+    assert set(counts(ended)) == {8}
+
+
+def test_files_that_exist_keep_their_layout():
+    machinery, wide = Machinery(QUIET, 4, 0), (Component(None, 8, MiB),)
+    job = Submitted(1, BY_NAME["checkpoint"], 0.0)
+    run_day(machinery, [job])
+    (kept,) = run_day(machinery, [job], lambda path: wide, keeps=True)
+    assert set(counts(kept)) == {1}
+    (renewed,) = run_day(machinery, [job], lambda path: wide)
+    assert set(counts(renewed)) == {8}
 
 
 def test_jobs_of_one_program_run_in_sequence_and_others_in_parallel():
@@ -61,16 +60,11 @@ def test_jobs_wait_for_nodes_in_the_order_of_the_queue():
 
 
 @pytest.mark.parametrize("name", BY_NAME)
-def test_log_agrees_with_the_program(tmp_path, name):
+def test_history_keeps_what_a_log_would_show(name):
     (ended,) = day(name)
-    path = tmp_path / "run.darshan"
-    path.write_bytes(log_bytes(ended.log))
-    totals = read_totals(path)
-    sums = [use.counters for use in ended.log.uses]
-    assert totals.slowest_s == pytest.approx(ended.io_s)
-    assert (totals.job_id, totals.processes, totals.mount) == (1, BY_NAME[name].nodes, "/scratch")
-    assert totals.bytes_written == sum(counters.get("BYTES_WRITTEN", 0) for counters in sums)
-    assert totals.bytes_read == sum(counters.get("BYTES_READ", 0) for counters in sums)
-    assert (totals.stripes, totals.complete) == (1, True)
-    created = set(read_created(open_log(path)).paths)
-    assert created == {use.path for use in ended.log.uses if use.counters.get("WRITES")}
+    run, created = ended.stored(0.0, 1)
+    assert (run.job, run.processes, run.mount, run.stripes) == ("1", BY_NAME[name].nodes, "/scratch", 1)
+    assert run.slowest_s == ended.io_s
+    assert sum(created.sizes) == (run.bytes_written or 0)
+    assert set(created.paths) == set(ended.run.written)
+    assert run.in_io_s == pytest.approx(sum(getattr(run, kind) or 0.0 for kind in ("read_s", "write_s", "metadata_s")))

@@ -234,24 +234,6 @@ def test_processes_read_while_other_files_are_found(logs, tmp_path, monkeypatch)
     assert added == add(logs, db=tmp_path / "1.sqlite", workers=1)
 
 
-@pytest.mark.parametrize(("many", "early"), [(8, True), (100, False)])
-def test_nothing_is_read_before_sums_are_known_to_suffice_or_not(
-    logs, tmp_path, monkeypatch, many, early
-):
-    for number in range(10, 30):
-        write_log(logs / "more", number=number)
-    monkeypatch.setattr(reading, "MANY", many)
-    monkeypatch.setattr(reading, "_CHUNK", 1)
-    handed: list[int] = []
-    monkeypatch.setattr(reading.Readers, "_hand_out", lambda self, found, _: handed.append(len(found)))
-    one = reading.Readers(reading.MakeProfile, totals=None, user=None, workers=2)
-    found = list(ingest.discover([logs]))
-    for number in range(len(found)):
-        one.look(found[: number + 1])
-    assert (handed[:1] == [8]) is early
-    assert bool(handed) is early
-
-
 @pytest.mark.slow
 def test_concurrent_adds_store_each_run_once(tmp_path):
     for number in range(120):

@@ -50,6 +50,7 @@ def db(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @contextmanager
 def served(db: Path, **options) -> Iterator[centre.HistoryServer]:
+    options = {"open": "token" not in options} | options
     with centre.history_server(db=db, port=0, clock=lambda: NOW, **options) as server:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
@@ -194,10 +195,16 @@ def test_requests_without_the_token_are_refused(db):
         assert ask(server, "/", Authorization=f"Bearer {SECRET}")[0] == 200
 
 
-def test_an_address_that_others_reach_needs_a_token(db, tmp_path):
-    for address in ("0.0.0.0", "::", "192.0.2.1"):
-        with pytest.raises(InputError, match="name a --token-file"):
-            centre.history_server(db=db, address=address, port=0)
+def test_a_server_asks_for_a_new_token_unless_it_is_open(db, tmp_path):
+    with served(db, open=False) as first, served(db, open=False) as second:
+        assert len(first.token) > 32
+        assert first.token != second.token
+        assert ask(first, "/")[0] == ask(first, "/metrics")[0] == 401
+        status, headers, text = ask(first, "/metrics", Authorization=f"Bearer {first.token}")
+        assert (status, headers["Cache-Control"]) == (200, "no-store")
+        assert text.endswith("# EOF\n")
+    with served(db, open=True) as server:
+        assert (server.token, ask(server, "/")[0]) == (None, 200)
     token = centre.token_in(tmp_path / "token")
     assert len(token) > 32
     assert (tmp_path / "token").stat().st_mode & 0o777 == 0o600

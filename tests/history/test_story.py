@@ -9,7 +9,7 @@ import pytest
 
 from vani.centre.history.daily import daily_runs, daily_text
 from vani.centre.history.ranking import Share, pairs_that_matter, ranking, shares, state_of, verdict_from
-from vani.centre.history.ranking_text import hours, ranking_table
+from vani.centre.history.ranking_text import hours, next_step, ranking_table
 from vani.centre.history.rows import StoredRun, Verdict
 from vani.centre.history.runs.read import Group, Period, Whole
 from vani.centre.history.settings import period_of
@@ -158,8 +158,14 @@ def test_judged_runs_represent_their_pair_from_minimum_to_maximum():
 def test_pairs_that_cost_most_by_either_cost_are_judged():
     groups = [Group((), ("a", "u"), 1, 1.0, 100.0, 100.0), Group((), ("b", "u"), 1, 1.0, 1.0, 90.0), Group((), ("c", "u"), 1, 1.0, 99.0, 2.0),
               Group((), ("d", "u"), 1, 1.0, 0.0, 0.0)]  # fmt: skip
-    assert pairs_that_matter(groups, 3) == [("a", "u"), ("b", "u"), ("c", "u")]
+    assert pairs_that_matter(groups, 3) == [("a", "u"), ("c", "u"), ("b", "u")]
     assert len(pairs_that_matter(groups, 9)) == 3
+
+
+def test_users_of_one_application_do_not_use_up_the_judged_pairs():
+    groups = [Group((), ("healthy", f"u{n}"), 1, 1.0, 100.0, 100.0 - n) for n in range(30)]
+    groups.append(Group((), ("ill", "u"), 1, 1.0, 5.0, 5.0))
+    assert pairs_that_matter(groups, 3) == [("healthy", "u0"), ("ill", "u"), ("healthy", "u1")]
 
 
 # The ranking
@@ -193,9 +199,9 @@ def test_ranking_is_by_savings_not_by_costs():
     assert cells == [
         ("0.0278 (0.00556 to 0.05)", "3 runs, with figures of a typical machine"),
         ("gain not known", "2 runs"),
-        ("nothing found", "4 runs"),
-        ("not judged", ""),
     ]
+    assert next_step(found).startswith("2 more rows without a possible saving. ")
+    assert (found.rows[1].saved.expected_s, found.rows[2].saved.expected_s) == (None, 0.0)
     saved = found.rows[0].saved
     assert (saved.low_s, saved.expected_s, saved.high_s) == (pytest.approx(20.0), 100.0, pytest.approx(180.0))
     assert found.rows[3].saved is None

@@ -37,7 +37,7 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     runs += [a_run(500, application=HOSTILE, user=HOSTILE, waiting_s=1e5, submitted=NOVEMBER + 40 * 86400)]
     with Store(place).writing(make=True) as connection:
         write.add_runs(connection, runs)
-    with centre.history_server(db=place, port=0, clock=lambda: datetime(2026, 12, 9, tzinfo=UTC)) as server:
+    with centre.history_server(db=place, port=0, open=True, clock=lambda: datetime(2026, 12, 9, tzinfo=UTC)) as server:
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
         yield server.url.rstrip("/")

@@ -15,11 +15,11 @@ from .history.measured_advice import check_history as check_history
 from .history.measured_advice import keep_session as keep_session
 from .history.measured_advice import open_history as open_history
 from .history.measured_advice import trials_of as trials_of
-from .history.metrics import history_metrics as history_metrics
 from .history.outcome import history_outcome as history_outcome
 from .history.outcome import history_record_letter as history_record_letter
 from .history.ranking import history_top as history_top
 from .history.serve import HistoryServer as HistoryServer
+from .history.serve import history_metrics as history_metrics
 from .history.serve import history_server as history_server
 from .history.serve import token_in as token_in
 from .history.story import history_show as history_show
@@ -44,6 +44,7 @@ from .prediction.creations.next_files import creations_jobs as creations_jobs
 from .prediction.creations.next_files import creations_rows as creations_rows
 from .prediction.creations.next_files import history_creations as history_creations
 from .prediction.text import write_time_fact as write_time_fact
+from .service.advise import centre_advice as centre_advice
 from .write_time.fit import model_evaluate as model_evaluate
 from .write_time.fit import model_fit as model_fit
 from .write_time.predict import model_predict as model_predict

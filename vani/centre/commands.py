@@ -7,7 +7,10 @@ import click
 from vani.cli.lazy_group import commands_from
 
 _CENTRE = {
-    "demo": ("vani.centre.demo.command:command", "Run a day of a modelled centre by each fixed rule for layouts."),
+    "init": ("vani.centre.service.setup:init_command", "Write centre.toml, and print the unit for systemd."),
+    "run": ("vani.centre.service.run:command", "Import logs, judge them, and serve pages and metrics."),
+    "advise": ("vani.centre.service.advise:command", "Advise on layouts, slow OSTs, and users to write to."),
+    "demo": ("vani.centre.demo.command:command", "Run days of a modelled centre with every fixed layout."),
 }
 _HISTORY = {
     "add": ("vani.centre.history.add:command", "Add logs, profiles and traces, and folders of them."),
@@ -31,7 +34,6 @@ _HISTORY = {
     "anonymise": ("vani.centre.history.maintenance:anonymise_command", "Replace users and paths by keyed hashes."),
     "export": ("vani.centre.history.maintenance:export_command", "Export all runs to a file."),
     "import": ("vani.centre.history.maintenance:import_command", "Import an export."),
-    "metrics": ("vani.centre.history.metrics:command", "Write figures for Prometheus."),
 }
 _PLAN = {
     "snapshot": ("vani.centre.plan.commands:snapshot", "Record the current state of the storage."),
@@ -54,7 +56,7 @@ _MODEL = {
 
 @click.group(cls=commands_from(_CENTRE))
 def centre() -> None:
-    """Demonstrate what Vani does for a whole centre."""
+    """Watch the I/O of a whole centre, and advise on its file system."""
 
 
 @click.group(cls=commands_from(_HISTORY))

@@ -6,8 +6,11 @@ keeps its old file, so a running job is not disturbed.
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import os
 import sqlite3
+import tempfile
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
@@ -17,7 +20,7 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
 
 from vani.atomic import destination, refuse_read_only
-from vani.errors import InputError, one_line
+from vani.errors import InputError, StoreError, one_line
 
 if TYPE_CHECKING:
     from sqlalchemy import URL, Engine
@@ -97,39 +100,55 @@ def server(address: Address) -> Engine:
     except (AttributeError, TypeError, ValueError) as error:
         # Drivers raise this for settings that they do not know; the message may repeat them.
         raise InputError(
-            "a setting behind `?` is not understood",
-            where=address.shown,
-            todo="see the driver's documentation",
+            "a setting behind `?` is not understood", where=address.shown, todo="see the driver's documentation",
         ) from error
     return engine
 
 
-def in_words(error: Exception, address: Address) -> InputError:
+def in_words(error: Exception, address: Address) -> StoreError:
     """A database error in one line, without the password."""
     cause = getattr(error, "orig", None) or error
     text = cause.args[1] if len(cause.args) > 1 and isinstance(cause.args[1], str) else str(cause)
     line = next((line.strip() for line in text.splitlines() if line.strip()), type(cause).__name__)
     if address.secret:
         line = line.replace(address.secret, "***")
-    return InputError(
-        f"the database reports: {line[:300]}", where=address.shown, todo=_next_step(line.lower(), address)
+    lower = text.lower()
+    if address.file is not None and "lock" in lower and not has_locks(address.file):
+        what = "is on a file system without file locks, on which SQLite cannot work"
+        return StoreError(what, where=address.shown, todo="name a file on a local disk, or a PostgreSQL server")
+    what, todo = next(
+        (said for sign, *said in _REASONS if sign in lower),
+        (f"the database reports: {one_line(line)[:300]}", "repair it, or name another"),
     )
+    return StoreError(what, where=address.shown, todo=todo)
 
 
-def _next_step(line: str, address: Address) -> str:
-    for word, todo in (
-        ("locked", "try again when the other program is done"),
-        ("lock timeout", "try again when the other program is done"),
-        ("not a database", "name an SQLite file"),
-        ("malformed", "restore it, or name another file"),
-        ("readonly", "name a file in a folder that can be written"),
-        ("full", "free some space"),
-    ):
-        if word in line:
-            return todo
-    if address.file is not None:
-        return "see whether the file can be read and written"
-    return "see whether the server runs, and whether user, password and database are right"
+READ_ONLY: Final = ("is read-only", "make the file and its folder writable")
+_REASONS: Final = (
+    ("database is locked", "is locked by another process", "try again when that has ended"),
+    ("lock timeout", "is locked by another process", "try again when that has ended"), ("readonly", *READ_ONLY),
+    ("unable to open", "cannot be opened", "name a file in a folder that you may write to"),
+    ("disk is full", "the disk is full: nothing of this step was stored", "free some space and run this again"),
+    ("disk i/o error", "cannot be read or written", "check the disk and its quota, and run this again"),
+    ("not a database", "is not a database, or is damaged", "name another file, or restore a copy"),
+    ("malformed", "is a damaged database", "restore a copy, or add the logs to a new one"),
+    ("connection refused", "the server does not answer", "start it, or correct the URL"),
+    ("password authentication", "the server refuses the user or the password", "correct the URL, or PGPASSFILE"),
+    ("permission denied", "the user may not do this there", "request permission to create and write tables"),
+)
+
+
+def has_locks(file: Path) -> bool:
+    """Whether the file system of a file locks files; true if that cannot be tried."""
+    try:
+        with tempfile.NamedTemporaryFile(dir=file.parent, prefix=".vani-lock-") as tried:
+            try:
+                fcntl.lockf(tried, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError as error:
+                return error.errno in (errno.EACCES, errno.EAGAIN)
+    except OSError:
+        pass
+    return True
 
 
 def _file(text: str) -> Path:
@@ -151,9 +170,7 @@ def engine_of(path: Path, mode: str = "ro") -> Engine:
     from sqlalchemy import create_engine, event  # noqa: PLC0415 - `vani --help` pays for no library
     from sqlalchemy.pool import NullPool  # noqa: PLC0415
 
-    engine = create_engine(
-        "sqlite://", creator=lambda: _connect(path, mode), poolclass=NullPool, hide_parameters=True
-    )
+    engine = create_engine("sqlite://", creator=lambda: _connect(path, mode), poolclass=NullPool, hide_parameters=True)
 
     @event.listens_for(engine, "begin")
     def begin(connection: object) -> None:
@@ -177,9 +194,7 @@ def readable(path: Path) -> Path:
         if not path.is_file():
             raise InputError("is not an SQLite file", where=path, todo="name one")
     except OSError as error:
-        raise InputError(
-            f"cannot be read ({error.strerror})", where=path, todo="name another file"
-        ) from error
+        raise InputError(f"cannot be read ({error.strerror})", where=path, todo="name another file") from error
     return path
 
 
@@ -264,9 +279,7 @@ def _refuse_foreign(old: sqlite3.Connection, path: Path) -> None:
     names = [name for (name,) in old.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
     if other := [name for name in names if not name.startswith(_OWN)]:
         raise InputError(
-            f"is a database of another program (table {other[0][:60]!r})",
-            where=path,
-            todo="name another file",
+            f"is a database of another program (table {other[0][:60]!r})", where=path, todo="name another file",
         )
 
 

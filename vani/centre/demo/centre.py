@@ -1,7 +1,8 @@
-"""A day of forty jobs of five programs, by each fixed rule for the layouts of their files.
+"""Days of forty jobs of five programs, with layouts of new files by every rule of thumb and by the advice.
 
 Programs run on the model of a striped file system (`vani.demo.striped_model`), so all seconds are modelled. They
-do not depend on the machine and say nothing about Lustre.
+do not depend on the machine and say nothing about Lustre. History and advice are real: `vani centre advise` sees only
+what a history keeps of two days with the file system's default.
 """
 
 from __future__ import annotations
@@ -9,74 +10,76 @@ from __future__ import annotations
 import random
 import statistics
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
 
-from vani.centre.demo.cluster import Ended, Machinery, Measured, Submitted, run_day
-from vani.centre.demo.programs import PROGRAMS, Program
-from vani.demo.striped_model import MACHINES, Layout, Storage, layout_of
+from vani.centre.demo.cluster import MOUNT, PROGRAMS, Ended, LayoutOf, Machinery, Program, Submitted, run_day
+from vani.centre.history.runs import write
+from vani.centre.history.runs.read import ALWAYS
+from vani.centre.history.runs.store import Store
+from vani.centre.prediction.creations.series import pack_creations
+from vani.centre.service.advise import advice_in
+from vani.centre.service.configuration import SharedFileSystem
+from vani.centre.service.layouts import LayoutAdvice
+from vani.demo.striped_model import layout_of, machine_of
+from vani.errors import InputError
 
 MACHINE: Final = "many slow targets"
 NODES: Final = 12
 JOBS: Final = 40
+NOTHING: Final = "nothing (chance alone)"
 _PAUSE_S: Final = 5.0
 """Mean time between two submissions."""
-RULES: Final = {
-    "default of 2 stripes": "-c 2",
-    "default of 4 stripes": "-c 4",
-    "default of 8 stripes": "-c 8",
-    "1 stripe to 1 MiB, then 16": "-E 1M -c 1 -E -1 -c 16",
-}
-"""Layouts of all new files, as options of `lfs setstripe`."""
+_EPOCH_S: Final = 1_793_491_200.0
+_DAY_S: Final = 86400.0
 _SLOWER: Final = 1.1
+_NOISE: Final = 2
+"""The days before have the noise of days 0 and 1."""
 
 Progress = Callable[[str], None]
 
 
 @dataclass(frozen=True)
-class DayCosts:
-    """Cost of a program's jobs: mean over jobs of the slowest process's seconds in I/O calls."""
-
-    program: str
-    jobs: int
-    io_s: float
-
-
-@dataclass(frozen=True)
-class CentreDay:
-    """Figures of a day.
+class Gain:
+    """Figures of a day with other layouts.
 
     Attributes
     ----------
-    io_s, makespan_s
-        Mean I/O time of a job, and the time from the first submission to the last end.
-    ost_cost
-        Bytes on the fullest target over the mean.
     gain
-        Mean I/O time of the day without a rule over that of this day.
-    slower, worst
-        Number of jobs with more than 1.1 times their I/O time without a rule, and the largest such ratio.
+        Mean I/O time of a job without them over that with them.
+    slower
+        Number of jobs with more than 1.1 times their I/O time without them.
+    changed
+        Number of written files that have another layout than the default's, as `lfs getstripe` would print it.
     """
 
-    name: str
-    io_s: float
-    makespan_s: float
-    ost_cost: float
     gain: float
     slower: int
-    worst: float
-    programs: tuple[DayCosts, ...]
+    changed: int
+
+
+@dataclass(frozen=True)
+class Rival:
+    """A rule for new files: where outputs and inputs are new, where only outputs are, and where both exist."""
+
+    name: str
+    all_files: Gain
+    new_files: Gain
+    existing: Gain
 
 
 @dataclass(frozen=True)
 class CentreReport:
-    """All days, the first without a rule, and the modelled machine."""
+    """All rules of each seed, and the advice for it."""
 
     machine: str
     jobs: int
     nodes: int
-    days: tuple[CentreDay, ...]
+    seeds: tuple[int, ...]
+    rivals: tuple[tuple[Rival, ...], ...]
+    advice: tuple[LayoutAdvice | None, ...]
     seconds: float
 
 
@@ -85,43 +88,113 @@ def silent(text: str) -> None:
     del text
 
 
-class _FixedLayout:
-    """A rule that gives each new file the same layout."""
+def run_centre(
+    folder: Path, *, seed: int = 0, seeds: int = 1, machine: str = MACHINE, progress: Progress = silent
+) -> CentreReport:
+    """Run the days in a new folder, which keeps the histories.
 
-    def __init__(self, layout: Layout) -> None:
-        self._layout = layout
+    The result depends only on the seeds. All days of a seed have the same jobs. Days with other layouts have other
+    noise than the day that they are compared with; `NOTHING` shows what noise alone does.
 
-    def begins(self, job: Submitted, storage: Storage) -> Callable[[str], Layout | None]:
-        del job, storage
-        return lambda _: self._layout
+    Parameters
+    ----------
+    seed, seeds
+        The first seed, and their number.
+    machine
+        A name for `vani.demo.striped_model.machine_of`.
 
-    def ended(self, ended: Ended) -> None:
-        del ended
-
-
-def run_centre(*, seed: int = 0, progress: Progress = silent) -> CentreReport:
-    """Run the days.
-
-    The result depends only on the seed. All days have the same jobs, and all but the second the same noise.
+    Raises
+    ------
+    InputError
+        The folder cannot be written.
     """
     begin = time.perf_counter()
-    machine = MACHINES[MACHINE]
-    jobs = jobs_of_day(seed)
+    rivals, advice = [], []
+    for number in range(seed, seed + seeds):
+        progress(f"seed {number}: two days with the default, and the advice from their history")
+        advice.append(advice_of(folder / f"seed{number}", number, machine))
+        rivals.append(tuple(_rivals(number, machine, advice[-1], progress)))
+    used = tuple(range(seed, seed + seeds))
+    return CentreReport(machine, JOBS, NODES, used, tuple(rivals), tuple(advice), time.perf_counter() - begin)
 
-    def day(name: str, rule: str | None, noise: int = 0) -> tuple[list[Ended], list[int]]:
-        progress(f"a day: {name}")
-        machinery = Machinery(machine, NODES, seed, day=noise)
-        hook = None if rule is None else _FixedLayout(layout_of(rule.split(), machine))
-        return run_day(machinery, jobs, hook), list(machinery.storage.stored)
 
-    without, stored = day("no rule", None)
-    days = [day_costs("no rule", without, without, stored)]
-    other, stored = day("no rule, other noise", None, noise=1)
-    days.append(day_costs("no rule, other noise", other, without, stored))
-    for name, rule in RULES.items():
-        ended, stored = day(name, rule)
-        days.append(day_costs(name, ended, without, stored))
-    return CentreReport(MACHINE, len(jobs), NODES, tuple(days), time.perf_counter() - begin)
+def advice_of(folder: Path, seed: int, machine: str = MACHINE) -> LayoutAdvice | None:
+    """Advice from the runs of two days, whose history is kept in the folder."""
+    folder.mkdir(parents=True)
+    store = Store(folder / "history.sqlite")
+    with store.writing(make=True) as connection:
+        for day in range(_NOISE):
+            for ended in run_day(Machinery(machine_of(machine), NODES, seed, day), jobs_of_day(seed)):
+                run, created = ended.stored(_EPOCH_S + day * _DAY_S, ended.job.number + 1000 * day)
+                write.add_runs(connection, [run])
+                write.put_creations(connection, {run.digest: (len(created), pack_creations(created))})
+    figures = machine_of(machine)
+    known = SharedFileSystem(
+        mount=MOUNT, targets=figures.targets, stripe_count=figures.stripe_count, stripe_size=figures.stripe_size
+    )
+    with store.reading() as connection:
+        return advice_in(connection, ALWAYS, known).layout
+
+
+def _rivals(seed: int, machine: str, advice: LayoutAdvice | None, progress: Progress) -> list[Rival]:
+    day = _Day(seed, machine)
+    if advice is None:
+        raise InputError("the days have too few jobs for advice", where="vani centre demo")
+    named = {NOTHING: None, **{rule.rule: _line(rule.options, machine) for rule in advice.rules}}
+    rivals = []
+    for name, line in named.items():
+        progress(f"seed {seed}: {name}")
+        rivals.append(day.rival(name, line))
+    line = None if advice.options is None else _line(advice.options, machine)
+    rivals.append(day.rival("the advice's line", line))
+    return rivals
+
+
+def _line(options: str, machine: str) -> LayoutOf:
+    layout = layout_of(options.split(), machine_of(machine))
+    return lambda _: layout
+
+
+class _Day:
+    """The days that rules are compared with."""
+
+    def __init__(self, seed: int, machine: str) -> None:
+        self.seed, self.machine, self.jobs = seed, machine_of(machine), jobs_of_day(seed)
+        self._plain = _by_number(run_day(self._machinery(_NOISE), self.jobs))
+        before = self._machinery(_NOISE)
+        self._existed = _by_number(self._after_a_day(before, None))
+
+    def _machinery(self, noise: int, layout_of: LayoutOf | None = None) -> Machinery:
+        return Machinery(self.machine, NODES, self.seed, noise, layout_of=layout_of or (lambda _: None))
+
+    def _after_a_day(self, machinery: Machinery, line: LayoutOf | None, noise: int = _NOISE) -> list[Ended]:
+        """A day whose output files exist from the day before, when files had the default layout."""
+        run_day(machinery, self.jobs)
+        machinery.next_day(noise + 10)
+        return run_day(machinery, self.jobs, line or (lambda _: None), keeps=True)
+
+    def rival(self, name: str, line: LayoutOf | None) -> Rival:
+        noise, layouts = _NOISE + 1, line or (lambda _: None)
+        everywhere, new, old = self._machinery(noise, line), self._machinery(noise), self._machinery(_NOISE)
+        return Rival(
+            name, self._gain(everywhere, run_day(everywhere, self.jobs, layouts), self._plain),
+            self._gain(new, run_day(new, self.jobs, layouts), self._plain),
+            self._gain(old, self._after_a_day(old, line, noise), self._existed),
+        )
+
+    def _gain(self, machinery: Machinery, ended: Sequence[Ended], before: Mapping[int, float]) -> Gain:
+        after = _by_number(ended)
+        plain = layout_of([], self.machine)
+        written = {path for entry in ended for path in entry.run.written}
+        return Gain(
+            statistics.fmean(before.values()) / statistics.fmean(after.values()),
+            sum(after[number] > _SLOWER * seconds for number, seconds in before.items()),
+            sum(machinery.files[path].layout != plain for path in written),
+        )
+
+
+def _by_number(ended: Sequence[Ended]) -> dict[int, float]:
+    return {entry.job.number: entry.io_s for entry in ended}
 
 
 def jobs_of_day(
@@ -136,29 +209,3 @@ def jobs_of_day(
         jobs.append(Submitted(number, program, when))
         when += draw.expovariate(1 / _PAUSE_S)
     return jobs
-
-
-def day_costs(
-    name: str,
-    ended: Sequence[Measured],
-    without: Sequence[Measured],
-    stored: Sequence[int],
-) -> CentreDay:
-    """Figures of a day. `stored` has bytes by target."""
-    before = {entry.job.number: entry.io_s for entry in without}
-    ratios = [entry.io_s / before[entry.job.number] for entry in ended]
-    io_s = statistics.fmean(entry.io_s for entry in ended)
-    costs = []
-    for program in PROGRAMS:
-        times = [entry.io_s for entry in ended if entry.job.program is program]
-        costs.append(DayCosts(program.name, len(times), statistics.fmean(times) if times else 0.0))
-    return CentreDay(
-        name=name,
-        io_s=io_s,
-        makespan_s=max(entry.end_s for entry in ended),
-        ost_cost=max(stored) / statistics.fmean(stored),
-        gain=statistics.fmean(entry.io_s for entry in without) / io_s,
-        slower=sum(ratio > _SLOWER for ratio in ratios),
-        worst=max(ratios),
-        programs=tuple(costs),
-    )

@@ -2,76 +2,108 @@
 
 from __future__ import annotations
 
+import statistics
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
 import click
 
-from vani.centre.demo.centre import CentreDay, CentreReport, run_centre
-from vani.centre.demo.programs import PROGRAMS
-from vani.cli.options import quiet_option
-from vani.demo.striped_model import MACHINES
+from vani.atomic import new_directory
+from vani.centre.demo.centre import MACHINE, CentreReport, Gain, Rival, run_centre
+from vani.centre.demo.cluster import PROGRAMS
+from vani.cli.options import FILE, quiet_option
+from vani.demo.striped_model import machine_of
 from vani.render.table import table
-from vani.units import format_rate
+from vani.units import counted, format_rate
 
 
 def centre_as_text(report: CentreReport) -> str:
-    """The report as text: a table of days and a table of programs."""
-    machine = MACHINES[report.machine]
-    head = ("day", "mean I/O", "gain", "makespan", "OST Cost", "slower", "worst")
-    programs = [program.name for program in PROGRAMS]
+    """The report as text: a table of rules, each with its mean gain over all seeds."""
+    machine = machine_of(report.machine)
+    names = list(dict.fromkeys(rival.name for rivals in report.rivals for rival in rivals))
+    head = (
+        "layout of new files", "inputs as well", "slower", "outputs alone", "slower", "changed", "existing", "changed",
+    )  # fmt: skip
     lines = [
-        f"{report.jobs} jobs of {len(programs)} programs on {report.nodes} nodes and {machine.targets} targets of "
-        f"{format_rate(machine.target_rate)}.",
+        f"{report.jobs} jobs of {len(PROGRAMS)} programs on {report.nodes} nodes and {machine.targets} targets of "
+        f"{format_rate(machine.target_rate)}, {counted(len(report.seeds), 'seed')}.",
         "The file system is a model: all seconds are modelled, and say nothing about Lustre.",
         "",
-        *table(head, [_row(day) for day in report.days], left=(), all_rows=True),
+        *table(head, [_row(name, report) for name in names], left=(0,), all_rows=True),
         "",
-        "gain: mean I/O time without a rule over that of the day. slower: jobs with more than 1.1 times their I/O",
-        "time without a rule; worst: the largest such ratio.",
-        "",
-        "Mean I/O time of a job in seconds:",
-        *table(
-            ("day", *programs),
-            [(day.name, *(f"{costs.io_s:.2f}" for costs in day.programs)) for day in report.days],
-            left=(),
-            all_rows=True,
-        ),
+        "Gains: mean I/O time without the rule over that with it. Inputs as well: the files that jobs read have",
+        "the layout, too. Existing: outputs of the day before are overwritten. Slower: jobs with more than 1.1 times",
+        "their I/O time. Changed: files that have another layout in the end.",
         "",
         *(f"{program.name}: {program.does}, {program.nodes} nodes" for program in PROGRAMS),
-        _verdict(report),
+        "",
+        *_advice(report),
     ]
     return "\n".join(lines) + "\n"
 
 
-def _row(day: CentreDay) -> tuple[str, ...]:
-    return (
-        day.name,
-        f"{day.io_s:.2f} s",
-        f"{day.gain:.2f}",
-        f"{day.makespan_s:.0f} s",
-        f"{day.ost_cost:.2f}",
-        f"{day.slower}",
-        f"{day.worst:.2f}",
-    )
+def _of(name: str, report: CentreReport) -> list[Rival]:
+    return [rival for rivals in report.rivals for rival in rivals if rival.name == name]
 
 
-def _verdict(report: CentreReport) -> str:
-    chance, *rules = report.days[1:]
-    best = max(rules, key=lambda day: day.gain)
+def _row(name: str, report: CentreReport) -> tuple[str, ...]:
+    some = _of(name, report)
+    all_files, new, existing = ([getattr(rival, of) for rival in some] for of in ("all_files", "new_files", "existing"))
     return (
-        f"\n{best.name}: {best.gain:.2f} times as fast in I/O; {best.slower} of {report.jobs} jobs slower by more than "
-        f"10 %. Other noise alone makes {chance.slower} slower."
-    )
+        name, _mean(all_files), _sum(all_files, "slower"), _mean(new), _sum(new, "slower"), _sum(new, "changed"),
+        _mean(existing), _sum(existing, "changed"),
+    )  # fmt: skip
+
+
+def _mean(gains: Sequence[Gain]) -> str:
+    return f"{statistics.fmean(gain.gain for gain in gains):.2f}"
+
+
+def _sum(gains: Sequence[Gain], name: str) -> str:
+    return f"{sum(getattr(gain, name) for gain in gains):,}"
+
+
+def _advice(report: CentreReport) -> list[str]:
+    lines = []
+    for seed, advice in zip(report.seeds, report.advice, strict=True):
+        if advice is None:
+            continue
+        said = "leave it" if advice.options is None else f"lfs setstripe {advice.options}, {advice.rule}"
+        lines.append(f"Advice from the history of seed {seed}: {said}.")
+    known = [advice for advice in report.advice if advice is not None]
+    if any(advice.hook_is_better for advice in known):
+        return [*lines, "A hook in each job promises more by replay (hook.active in centre.toml)."]
+    return [*lines, "By replay no hook in each job beats this advice: the demonstration ends here."]
 
 
 @click.command("demo")
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Seed of the jobs and the noise.")
+@click.option("-o", "--output", type=FILE, metavar="DIR", help="Keep the histories in this new folder.")
+@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="First seed of jobs and noise.")
+@click.option("--seeds", type=click.IntRange(1, 100), default=2, show_default=True, help="Number of seeds.")
+@click.option("--machine", metavar="NAME", default=MACHINE, show_default=True, help="The modelled file system.")
 @quiet_option
-def command(seed: int, quiet: bool) -> None:
-    """Run a day of forty jobs without and with each fixed rule for the layouts of their files.
+def command(output: Path | None, seed: int, seeds: int, machine: str, quiet: bool) -> None:
+    """Run days of forty jobs with every fixed layout, and with the one that `vani centre advise` chooses.
 
-    Five programs run on a model of a striped file system, by a small scheduler: all seconds are modelled.
+    Five programs run on a model of a striped file system, by a small scheduler: all seconds are modelled. The history
+    of two days with the file system's default and the advice from it are real.
     """
     def progress(text: str) -> None:
         if not quiet:
             click.echo(text, err=True)
 
-    click.echo(centre_as_text(run_centre(seed=seed, progress=progress)), nl=False)
+    with _folder(output) as folder:
+        report = run_centre(folder, seed=seed, seeds=seeds, machine=machine, progress=progress)
+    click.echo(centre_as_text(report), nl=False)
+
+
+@contextmanager
+def _folder(output: Path | None) -> Iterator[Path]:
+    if output is not None:
+        with new_directory(output) as folder:
+            yield folder
+        return
+    with tempfile.TemporaryDirectory(prefix="vani-centre-") as scratch:
+        yield Path(scratch)

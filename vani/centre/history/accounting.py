@@ -1,20 +1,18 @@
 r"""Jobs from Slurm's accounting, as printed by `sacct --parsable2`: a header line, then a line per job.
 
-    TZ=UTC sacct --allocations --parsable2 --starttime 2026-11-01 --endtime 2026-12-01 \
-      --format JobIDRaw,User,Account,QOS,Partition,JobName,NNodes,State,Submit,Start,ElapsedRaw >sacct.csv
+    sacct --allocations --parsable2 --starttime 2026-11-01 --endtime 2026-12-01 \
+      --format JobIDRaw,User,Account,QOS >sacct.csv
 
 `JobIDRaw` is each array task's own number; without it, `JobID` is used. Steps are skipped. Only the number is
-required; fields may be in any order, with `|` or commas between them. Times without a zone are UTC.
+required; fields may be in any order among others, with `|` or commas between them.
 """
 
 from __future__ import annotations
 
 import csv
-import math
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
 from typing import Final
@@ -25,31 +23,16 @@ from vani.centre.history.runs.store import Store
 from vani.errors import InputError, StoreError, one_line, refuse_named_pipe
 from vani.schema.settings import PathLike
 
-FIELDS: Final = (
-    "JobIDRaw", "User", "Account", "QOS", "Partition", "JobName", "NNodes", "State", "Submit", "Start", "ElapsedRaw",
-)  # fmt: skip
-"""The fields that are read, as `sacct --format` names them; JobID and Elapsed are accepted as well."""
+FIELDS: Final = ("JobIDRaw", "User", "Account", "QOS")
+"""The fields that are read, as `sacct --format` names them; JobID is accepted as well."""
 
 _MAX_BYTES: Final = 1 << 32
 _MAX_LETTERS: Final = 200
 _NUMBER: Final = re.compile(r"[1-9][0-9]{0,19}(?:_[0-9]{1,9})?")
 _STEP: Final = re.compile(r"[0-9]+(?:_[0-9]+)?[.+].*")
-_ELAPSED: Final = re.compile(r"(?:(\d{1,5})-)?(?:(\d{1,3}):)?(\d{1,2}):(\d{1,2})(?:\.\d+)?")
-_UNKNOWN: Final = frozenset({"unknown", "none", "n/a", "invalid"})
-_LATEST: Final = 1 << 33
-_MAX_NODES: Final = 10_000_000
 
 
-@dataclass(frozen=True)
-class SacctJob:
-    """A job of the accounting, with its name and its submission time in seconds since 1970."""
-
-    job: AccountedJob
-    name: str | None
-    submitted: float | None
-
-
-def read_sacct(path: Path) -> Iterator[SacctJob | InputError]:
+def read_sacct(path: Path) -> Iterator[AccountedJob | InputError]:
     """Yield the jobs of a file, and an error for each line that is not a job.
 
     Raises
@@ -74,8 +57,7 @@ def read_sacct(path: Path) -> Iterator[SacctJob | InputError]:
                 )  # fmt: skip
             # Job names may contain quotation marks, and sacct quotes nothing.
             rows = (
-                csv.reader(file, delimiter=separator, quoting=csv.QUOTE_NONE)
-                if separator == "|"
+                csv.reader(file, delimiter=separator, quoting=csv.QUOTE_NONE) if separator == "|"
                 else csv.reader(file, delimiter=separator)
             )
             for row in rows:
@@ -90,7 +72,7 @@ def read_sacct(path: Path) -> Iterator[SacctJob | InputError]:
         raise InputError(f"cannot be read ({why})", where=path, todo="write it again with sacct") from error
 
 
-def _job(row: list[str], place: dict[str, int], key: str, width: int) -> SacctJob:
+def _job(row: list[str], place: dict[str, int], key: str, width: int) -> AccountedJob:
     if len(row) != width:
         raise ValueError(f"has {len(row):,} fields, not {width:,}")
 
@@ -98,64 +80,10 @@ def _job(row: list[str], place: dict[str, int], key: str, width: int) -> SacctJo
         value = one_line(row[place[name]].strip())[:_MAX_LETTERS] if name in place else ""
         return value or None
 
-    def known(name: str) -> str | None:
-        value = text(name)
-        return None if value is None or value.lower() in _UNKNOWN else value
-
     number = text(key) or ""
     if not _NUMBER.fullmatch(number):
         raise ValueError(f"{number[:40]!r} is not a job number")
-    state = text("state")
-    job = AccountedJob(
-        job=number,
-        user=text("user"),
-        account=text("account"),
-        qos=text("qos"),
-        partition=text("partition"),
-        nodes=_nodes(known("nnodes")),
-        # Slurm appends the user who cancelled the job.
-        state=None if state is None else state.partition(" ")[0].upper(),
-        started=_moment(known("start")),
-        elapsed_s=_seconds(known("elapsedraw" if "elapsedraw" in place else "elapsed")),
-    )
-    return SacctJob(job, text("jobname"), _moment(known("submit")))
-
-
-def _nodes(text: str | None) -> int | None:
-    if text is None:
-        return None
-    if not text.isdecimal() or int(text) > _MAX_NODES:
-        raise ValueError(f"NNodes is {text[:40]!r}")
-    return int(text) or None
-
-
-def _seconds(text: str | None) -> float | None:
-    """Parse `90`, `1:30`, `02:03:04` or `1-02:03:04` into seconds."""
-    if text is None:
-        return None
-    if text.isdecimal() and len(text) < 12:
-        return float(text)
-    match = _ELAPSED.fullmatch(text)
-    if match is None:
-        raise ValueError(f"Elapsed is {text[:40]!r}")
-    days, hours, minutes, seconds = (int(part or 0) for part in match.groups())
-    return float(((days * 24 + hours) * 60 + minutes) * 60 + seconds)
-
-
-def _moment(text: str | None) -> float | None:
-    """Parse seconds since 1970, or a date, into seconds since 1970."""
-    if text is None:
-        return None
-    try:
-        moment = float(text) if text.isdecimal() else None
-        if moment is None:
-            when = datetime.fromisoformat(text)
-            moment = (when if when.tzinfo is not None else when.replace(tzinfo=UTC)).timestamp()
-    except (ValueError, OverflowError):
-        raise ValueError(f"{text[:40]!r} is not a time") from None
-    if not math.isfinite(moment) or not 0 <= moment < _LATEST:
-        raise ValueError(f"{text[:40]!r} is not a time")
-    return moment
+    return AccountedJob(number, text("user"), text("account"), text("qos"))
 
 
 _AT_ONCE: Final = 5000
@@ -172,10 +100,10 @@ class ImportedJobs:
 
 
 def is_accounting_file(path: PathLike) -> bool:
-    """Whether a file is text; files written by `vani history export` are compressed."""
+    """Whether a file is text; files written by `vani history export` are SQLite's."""
     try:
         with Path(path).open("rb") as file:
-            return file.read(2) != b"\x1f\x8b"
+            return file.read(6) != b"SQLite"
     except OSError:
         return False
 
@@ -211,7 +139,7 @@ def history_import_jobs(
             refused += len(faults)
             for fault in faults:
                 say(str(fault))
-            own: list[AccountedJob] = [entry.job for entry in some if isinstance(entry, SacctJob)]
+            own = [entry for entry in some if isinstance(entry, AccountedJob)]
             jobs += len(own)
             new += write.add_jobs(connection, own)
             with_runs += read.count_jobs_with_runs(connection, [job.job for job in own])

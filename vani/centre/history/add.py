@@ -70,11 +70,8 @@ class AddSettings(HistorySettings):
 
 
 def history_add(
-    *paths: PathLike,
-    settings: AddSettings | None = None,
-    system: PathLike | System | None = None,
-    progress: Callable[[str, int, int], None] | None = None,
-    **fields: Any,
+    *paths: PathLike, settings: AddSettings | None = None, system: PathLike | System | None = None,
+    progress: Callable[[str, int, int], None] | None = None, **fields: Any,
 ) -> AddedAndJudged:
     """Add runs to a history: Darshan logs, profiles and traces, and folders of them.
 
@@ -95,15 +92,9 @@ def history_add(
     store = Store(settings.db)
     names = names_of(settings.key)
     added = add(
-        store,
-        [Path(path) for path in paths],
-        make=_profile_of,
-        totals=settings.totals,
-        workers=settings.workers,
-        user=settings.user,
-        names=names,
-        progress=progress,
-    )
+        store, [Path(path) for path in paths], make=_profile_of, totals=settings.totals,
+        workers=settings.workers, user=settings.user, names=names, progress=progress,
+    )  # fmt: skip
     if not settings.judge or names.key_id is not None:
         return AddedAndJudged(added, 0, [])
     return AddedAndJudged(added, *_judge(store, settings.judge, machine))
@@ -154,9 +145,7 @@ def _verdict(
     else:
         path = next((Path(path) for path in paths if Path(path).exists()), None)
         if path is None:
-            raise InputError(
-                "no longer exists: its run is not judged", where=paths[0] if paths else run.digest
-            )
+            raise InputError("no longer exists: its run is not judged", where=paths[0] if paths else run.digest)
         run_profile = _profile_of(path)
     typical = system is not None and system.generic
     return run_profile, verdict_from(advise(run_profile, system=system), run, findings, typical=typical)
@@ -192,16 +181,13 @@ def _summary(done: AddedAndJudged) -> str:
     added = done.added
     parts = [
         counted(added.runs, "run") + " added" + (" (totals)" if added.totals and added.runs else "")
-        if added.runs or not added.sessions
-        else "",
+        if added.runs or not added.sessions else "",
         counted(added.sessions, "session") + " of vani tune added" if added.sessions else "",
         counted(added.copies, "copy", "was", "were") + " already stored" if added.copies else "",
         counted(added.unchanged, "file") + " unchanged" if added.unchanged else "",
         counted(done.judged, "run") + " judged" if done.judged else "",
         counted(added.damaged, "file") + " damaged (vani history damaged)" if added.damaged else "",
-        counted(len(done.unjudged), "run") + f" not judged ({one_line(done.unjudged[0])})"
-        if done.unjudged
-        else "",
+        counted(len(done.unjudged), "run") + f" not judged ({one_line(done.unjudged[0])})" if done.unjudged else "",
     ]
     return "; ".join(part for part in parts if part)
 

@@ -90,20 +90,11 @@ def _of(runs: Sequence[Sequence[Any]]) -> Daily:
     low, high = usual_range(seconds[:-1])
     ratio = last_s / usual_s
     return Daily(
-        user=user,
-        processes=processes,
-        mount=mount,
-        bytes_read=read or 0,
-        bytes_written=written or 0,
-        runs=len(runs),
-        at=at,
-        last_s=last_s,
-        usual_s=usual_s,
-        low=low,
-        high=high,
+        user=user, processes=processes, mount=mount, bytes_read=read or 0, bytes_written=written or 0,
+        runs=len(runs), at=at, last_s=last_s, usual_s=usual_s, low=low, high=high,
         verdict="slower" if ratio > high else "faster" if ratio < low else "usual",
         next_s=float(np.median(seconds[-LAST:])),
-    )
+    )  # fmt: skip
 
 
 def daily_text(application: str, series: Sequence[Daily]) -> str:
@@ -113,18 +104,11 @@ def daily_text(application: str, series: Sequence[Daily]) -> str:
     head = ("user", "processes", "mount", "runs", "latest", "took", "seven before", "usual is", "", "next")
     rows = [
         (
-            one_line(daily.user),
-            f"{daily.processes:,}",
-            one_line(daily.mount),
-            f"{daily.runs:,}",
-            f"{datetime.fromtimestamp(daily.at, UTC):%Y-%m-%d}",
-            format_seconds(daily.last_s),
-            format_seconds(daily.usual_s),
-            "unknown"
-            if daily.low is None or daily.high is None
+            one_line(daily.user), f"{daily.processes:,}", one_line(daily.mount), f"{daily.runs:,}",
+            f"{datetime.fromtimestamp(daily.at, UTC):%Y-%m-%d}", format_seconds(daily.last_s),
+            format_seconds(daily.usual_s), "unknown" if daily.low is None or daily.high is None
             else f"{format_seconds(daily.low * daily.usual_s)} to {format_seconds(daily.high * daily.usual_s)}",
-            daily.verdict.upper() if daily.verdict == "slower" else daily.verdict,
-            format_seconds(daily.next_s),
+            daily.verdict.upper() if daily.verdict == "slower" else daily.verdict, format_seconds(daily.next_s),
         )
         for daily in series
     ]

@@ -60,9 +60,7 @@ def discover(paths: Sequence[Path]) -> Iterator[Candidate]:
             state = path.stat()
         except (OSError, ValueError) as error:
             why = getattr(error, "strerror", None) or error
-            raise InputError(
-                f"cannot be read ({why})", where=path, todo="name a log, or a folder of logs"
-            ) from error
+            raise InputError(f"cannot be read ({why})", where=path, todo="name a log, or a folder of logs") from error
         place = os.path.abspath(path)  # noqa: PTH100 - links in it stay what they are called
         if stat.S_ISDIR(state.st_mode):
             yield from _below(place, entered)

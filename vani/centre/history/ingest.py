@@ -16,7 +16,7 @@ from typing import Final
 
 from vani.centre.history.discovery import Candidate, discover
 from vani.centre.history.names import PlainNames
-from vani.centre.history.reading import IngestResult, MakeProfile, Readers, ingest_file, shown_path
+from vani.centre.history.reading import MANY, IngestResult, MakeProfile, Reading, results_of, shown_path
 from vani.centre.history.rows import StoredRun
 from vani.centre.history.runs import read, write
 from vani.centre.history.runs.store import Store
@@ -65,15 +65,8 @@ class Added:
 
 
 def add(
-    store: Store,
-    paths: Sequence[Path],
-    *,
-    make: MakeProfile,
-    totals: bool | None,
-    workers: int | None,
-    user: str | None = None,
-    names: PlainNames | None = None,
-    progress: Progress | None = None,
+    store: Store, paths: Sequence[Path], *, make: MakeProfile, totals: bool | None, workers: int | None,
+    user: str | None = None, names: PlainNames | None = None, progress: Progress | None = None,
 ) -> Added:
     """Add all runs at and below paths.
 
@@ -98,59 +91,31 @@ def add(
     with store.writing(make=True) as connection:
         refuse_other_names(read.fact(connection, "names"), names, store)
         known = read.known_files(connection)
-    with closing(Readers(make, totals=totals, user=user, workers=workers)) as readers:
-        new: list[Candidate] = []
-        for candidate in discover(paths):
-            added.files += 1
-            state = (candidate.size, candidate.changed_ns)
-            if not candidate.named and known.get(_place(candidate.path, names)) == state:
-                added.unchanged += 1
-            else:
-                new.append(candidate)
-                readers.look(new)
-        if not added.files:
-            raise InputError(
-                "contains no Darshan logs, no profiles, no traces and no sessions of vani tune",
-                where=", ".join(map(str, paths)),
-                todo="name the folder of the logs",
-            )
-        del known
-        added.totals = readers.totals(len(new))
-        done = 0
-        with closing(readers.results(new)) as taken:
-            while some := list(islice(taken, _AT_ONCE if added.totals else _FEW)):
-                _keep(store, some, names, added)
-                done += len(some)
-                if progress is not None:
-                    progress("logs", done, len(new))
+    new: list[Candidate] = []
+    for candidate in discover(paths):
+        added.files += 1
+        state = (candidate.size, candidate.changed_ns)
+        if not candidate.named and known.get(_place(candidate.path, names)) == state:
+            added.unchanged += 1
+        else:
+            new.append(candidate)
+    if not added.files:
+        raise InputError(
+            "contains no Darshan logs, no profiles, no traces and no sessions of vani tune",
+            where=", ".join(map(str, paths)), todo="name the folder of the logs",
+        )  # fmt: skip
+    del known
+    added.totals = len(new) >= MANY if totals is None else totals
+    done = 0
+    with closing(results_of(new, Reading(make, added.totals, user), workers)) as taken:
+        while some := list(islice(taken, _AT_ONCE if added.totals else _FEW)):
+            _keep(store, some, names, added)
+            done += len(some)
+            if progress is not None:
+                progress("logs", done, len(new))
     with store.reading() as connection:
         added.damaged = read.count_damaged(connection)
     return added
-
-
-def add_files(
-    store: Store, paths: Sequence[Path], *, make: MakeProfile, user: str | None = None
-) -> list[tuple[Path, StoredRun | str]]:
-    """Add the runs of a few files, with only the sums of logs; return each file's run, or why it has none.
-
-    The store's records of other files are not read, so that the time does not depend on its size.
-
-    Raises
-    ------
-    InputError
-        A path does not exist, or the store cannot be used.
-    """
-    results = [
-        (Path(candidate.path), ingest_file(candidate, make, totals=True, user=user))
-        for candidate in discover(paths)
-    ]
-    with store.writing(make=True) as connection:
-        refuse_other_names(read.fact(connection, "names"), PlainNames(), store)
-    _keep(store, [result for _, result in results], PlainNames(), Added())
-    return [
-        (path, result.source.reason or "it has no run" if result.run is None else result.run)
-        for path, result in results
-    ]
 
 
 def _keep(store: Store, some: Sequence[IngestResult], names: PlainNames, added: Added) -> None:
@@ -163,32 +128,25 @@ def _keep(store: Store, some: Sequence[IngestResult], names: PlainNames, added: 
             write.settle_users(connection, _copied(runs, new))
         write.put_profiles(
             connection,
-            {
-                digest: names.packed_profile(result.profile)
-                for result, digest in known
-                if result.profile is not None
-            },
+            {digest: names.packed_profile(result.profile) for result, digest in known if result.profile is not None},
         )
         write.put_creations(
             connection,
             {
-                digest: (result.creations[0], hide_creations(result.creations[1], names))
-                for result, digest in known
+                digest: (result.creations[0], hide_creations(result.creations[1], names)) for result, digest in known
                 if result.creations is not None
             },
         )
         measured = [names.row(row) for result in some for row in result.measured]
         sessions = write.add_measurements(connection, measured)
         write.put(
-            connection,
-            [names.row(replace(result.source, path=shown_path(result.source.path))) for result in some],
+            connection, [names.row(replace(result.source, path=shown_path(result.source.path))) for result in some],
         )
     added.runs += len(new)
     added.sessions += len(sessions)
     added.copies += len(runs) - len(new) + sum(bool(result.measured) for result in some) - len(sessions)
     added.refused += [
-        f"{result.source.path}: {result.source.reason}"
-        for result in some
+        f"{result.source.path}: {result.source.reason}" for result in some
         if result.named and result.source.reason is not None
     ]
 
@@ -209,7 +167,5 @@ def refuse_other_names(key_id: str | None, names: PlainNames, store: Store) -> N
         raise StoreError("contains hashes, not names", where=store.name, todo="name its key (--key FILE)")
     if key_id != names.key_id:
         what = "contains names" if key_id is None else "has hashes of another key"
-        todo = (
-            "run `vani history anonymise` first" if key_id is None else "name the key that it was made with"
-        )
+        todo = ("run `vani history anonymise` first" if key_id is None else "name the key that it was made with")
         raise StoreError(what, where=store.name, todo=todo)

@@ -13,15 +13,8 @@ from typing import TYPE_CHECKING, Annotated, Final
 import click
 from pydantic import Field
 
-from vani.centre.history.accounting import (
-    history_import_jobs,
-    is_accounting_file,
-)
-from vani.centre.history.exchange import (
-    history_export,
-    history_export_runs,
-    history_import,
-)
+from vani.centre.history.accounting import history_import_jobs, is_accounting_file
+from vani.centre.history.exchange import history_export, history_export_runs, history_import
 from vani.centre.history.names import Names, PlainNames
 from vani.centre.history.ranking_text import damaged
 from vani.centre.history.rows import AccountedJob, AnyRow, Source, StoredRun, Verdict
@@ -49,8 +42,7 @@ def measured_settings(connection: sa.Connection) -> list[MeasuredSetting]:
         MeasuredSetting(
             **{name: getattr(row, name) for name in MeasuredSetting.model_fields.keys() & set(row.__slots__)}
             | {
-                "setting": Setting.model_validate_json(row.setting).label,
-                "rules": list(row.rules),
+                "setting": Setting.model_validate_json(row.setting).label, "rules": list(row.rules),
                 "day": datetime.fromtimestamp(row.ended, UTC).date().isoformat(),
             }
         )
@@ -67,8 +59,7 @@ def contents_by_month(contents: HistoryContents) -> str:
         *table(
             ("month", "runs", "users"),
             [(month.month or "unknown", f"{month.runs:,}", f"{month.users:,}") for month in contents.months],
-            left=(),
-            all_rows=True,
+            left=(), all_rows=True,
         ),
     ]
     if contents.settings:
@@ -95,12 +86,7 @@ _KEY_BYTES = 32
 _AT_ONCE: Final = 5000
 """Number of rows in memory; whole profiles are larger."""
 _FEW: Final = 50
-_KEYS: Final[Mapping[type[AnyRow], str]] = {
-    AccountedJob: "job",
-    Source: "place",
-    StoredRun: "id",
-    Verdict: "digest",
-}
+_KEYS: Final[Mapping[type[AnyRow], str]] = {AccountedJob: "job", Source: "place", StoredRun: "id", Verdict: "digest"}
 """Kinds with many rows, each with a unique column."""
 
 
@@ -114,29 +100,31 @@ def names_of(key: Path | None, *, make: bool = False) -> PlainNames:
     """
     if key is None:
         return PlainNames()
-    if make and not key.exists():
-        try:
-            handle = os.open(key, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        except OSError as error:
-            raise InputError(
-                f"cannot be written ({error.strerror})", where=key, todo="name another file"
-            ) from error
-        with os.fdopen(handle, "w") as file:
-            file.write(secrets.token_hex(_KEY_BYTES) + "\n")
-    try:
-        text = key.read_text().strip()
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(
-            f"cannot be read ({getattr(error, 'strerror', 'no text')})",
-            where=key,
-            todo="name the file of the key",
-        ) from error
     secret = b""
     with suppress(ValueError):
-        secret = bytes.fromhex(text)
+        secret = bytes.fromhex(secret_in(key, make=secrets.token_hex(_KEY_BYTES) if make else None))
     if len(secret) != _KEY_BYTES:
         raise InputError("contains no key", where=key, todo="name the file of `vani history anonymise --key`")
     return Names(secret)
+
+
+def secret_in(path: Path, *, make: str | None) -> str:
+    """Read a secret from a file; a missing one is created with `make`, readable only by its owner.
+
+    Raises
+    ------
+    InputError
+        The file cannot be read or written.
+    """
+    try:
+        if make is not None and not path.exists():
+            handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            with os.fdopen(handle, "w") as file:
+                file.write(make + "\n")
+        return path.read_text(encoding="ascii").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        why = getattr(error, "strerror", None) or "no text"
+        raise InputError(f"cannot be used ({why})", where=path, todo="name another file") from error
 
 
 def history_anonymise(key: PathLike, *, db: PathLike | None = None) -> int:
@@ -160,11 +148,9 @@ def history_anonymise(key: PathLike, *, db: PathLike | None = None) -> int:
     with store.writing() as connection:
         before = read.fact(connection, "names")
         if before is not None and before != plain.key_id:
-            raise StoreError(
-                "has hashes of another key", where=store.name, todo="name the key that it was made with"
-            )
+            raise StoreError("has hashes of another key", where=store.name, todo="name the key that it was made with")
         sessions = {row.user for row in read.measurements(connection)}
-        names = Names(bytes.fromhex(key.read_text().strip()), {*read.users(connection), *sessions})
+        names = Names(bytes.fromhex(secret_in(key, make=None)), {*read.users(connection), *sessions})
         for kind, key_column in _KEYS.items():
             for page in read.pages(connection, tables.OF_ROWS[kind], key_column, _AT_ONCE):
                 rows = [kind(**{name: row[name] for name in kind.__slots__}) for row in page]
@@ -178,9 +164,7 @@ def history_anonymise(key: PathLike, *, db: PathLike | None = None) -> int:
             write.put(connection, map(names.row, rows))
         write.remake_sums(connection)
         for page in read.pages(connection, tables.profiles, "digest", _FEW):
-            write.put_profiles(
-                connection, {row["digest"]: names.packed_profile(bytes(row["content"])) for row in page}
-            )
+            write.put_profiles(connection, {row["digest"]: names.packed_profile(bytes(row["content"])) for row in page})
         for page in read.pages(connection, tables.creations, "digest", _FEW):
             write.put_creations(
                 connection,
@@ -213,8 +197,7 @@ def history_list(*, db: PathLike | None = None) -> HistoryContents:
             months=[
                 HistoryMonth(
                     month=None if day is None else datetime.fromtimestamp(86400 * day, UTC).strftime("%Y-%m"),
-                    runs=runs,
-                    users=users,
+                    runs=runs, users=users,
                 )
                 for day, runs, users in months
             ],
@@ -242,8 +225,7 @@ def history_remove(*, user: str, application: str | None = None, db: PathLike | 
         if not removed:
             of = "" if application is None else f" of {one_line(application)}"
             raise InputError(
-                f"no runs{of} by {one_line(user)}",
-                where=store.name,
+                f"no runs{of} by {one_line(user)}", where=store.name,
                 todo="`vani history top --by user` lists users",
             )
     store.compact()
@@ -313,7 +295,7 @@ class ExportSettings(HistorySettings):
 @settings_options(ExportSettings)
 @output_option(help="File to write.", required=True)
 def export_command(settings: ExportSettings, output: Path) -> None:
-    """Export all runs to one file (lines of JSON, compressed with gzip), for another database."""
+    """Export the whole history to one SQLite file, for another database."""
     check_outputs([output], [Path(settings.db) if settings.db else None])
     export = history_export_runs if settings.parquet else history_export
     click.echo(f"{counted(export(output, db=settings.db), 'run')} exported", err=True)
@@ -327,8 +309,7 @@ def import_command(file: Path, settings: HistorySettings) -> None:
     none.
 
     \b
-    TZ=UTC sacct --allocations --parsable2 --starttime 2026-11-01 --format \\
-      JobIDRaw,User,Account,QOS,Partition,JobName,NNodes,State,Submit,Start,ElapsedRaw
+    sacct --allocations --parsable2 --starttime 2026-11-01 --format JobIDRaw,User,Account,QOS
 
     Jobs are matched to runs by number: `vani history top --by account` then sums losses by account. Importing the
     same file again changes nothing. Lines without a job are reported and skipped.
@@ -339,6 +320,4 @@ def import_command(file: Path, settings: HistorySettings) -> None:
         return
     done = history_import_jobs(file, db=settings.db, say=lambda text: click.echo(f"vani: {text}", err=True))
     refused = f", {counted(done.refused, 'line')} left out" if done.refused else ""
-    click.echo(
-        f"{counted(done.new, 'job')} of {done.jobs:,} were new, {done.with_runs:,} have runs{refused}", err=True
-    )
+    click.echo(f"{counted(done.new, 'job')} of {done.jobs:,} were new, {done.with_runs:,} have runs{refused}", err=True)

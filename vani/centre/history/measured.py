@@ -59,30 +59,20 @@ def measurements_of(tuned: Tuned, user: str, *, where: Path | str = "tuned.yaml"
         if not candidates or (candidates != best and set(candidates) <= set(best)):
             continue
         whole = candidates == best
-        verdict, speedup = (
-            (result.verdict, result.speedup) if whole else _alone(runs, tried.get(candidates[:-1], []))
-        )
+        verdict, speedup = ((result.verdict, result.speedup) if whole else _alone(runs, tried.get(candidates[:-1], [])))
         if verdict not in VERDICTS:
             continue
         indices = candidates if whole else candidates[-1:]
         rows.append(
             Measurement(
-                digest=_digest(tuned),
-                position=len(rows),
-                user=user,
-                application=tuned.application,
-                machine=tuned.machine,
-                processes=tuned.processes,
-                nodes=tuned.nodes,
+                digest=_digest(tuned), position=len(rows), user=user, application=tuned.application,
+                machine=tuned.machine, processes=tuned.processes, nodes=tuned.nodes,
                 setting=_json(tuned.setting([*indices])),
                 rules=tuple(dict.fromkeys(tuned.candidates[index].rule for index in indices)),
-                verdict=verdict,
-                speedup=speedup,
-                low=result.low if whole else None,
+                verdict=verdict, speedup=speedup, low=result.low if whole else None,
                 high=result.high if whole else None,
                 expected=tuned.candidates[candidates[0]].expected_run if len(candidates) == 1 else None,
-                runs=sum(run.outcome == "ended" for run in runs),
-                noise=result.noise,
+                runs=sum(run.outcome == "ended" for run in runs), noise=result.noise,
                 ended=_moment(tuned.ended or tuned.begun, where),
             )
         )

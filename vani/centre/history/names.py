@@ -68,11 +68,7 @@ class Names(PlainNames):
         return digest.hexdigest()[:_LETTERS]
 
     def user(self, name: str) -> str:
-        return (
-            name
-            if re.fullmatch(rf"user-[0-9a-f]{{{_LETTERS}}}", name)
-            else f"user-{self._hashed('user', name)}"
-        )
+        return (name if re.fullmatch(rf"user-[0-9a-f]{{{_LETTERS}}}", name) else f"user-{self._hashed('user', name)}")
 
     def path(self, path: str) -> str:
         if path in ("", "/") or re.fullmatch(rf"/path-[0-9a-f]{{{_LETTERS}}}", path):

@@ -23,12 +23,7 @@ from vani.centre.history.rows import Letter
 from vani.centre.history.runs import read, tables, write
 from vani.centre.history.runs.store import Store
 from vani.centre.history.schema import CategoryOutcome, ChangeOutcome, Promise
-from vani.centre.history.settings import (
-    HistorySettings,
-    PeriodSettings,
-    begin_of,
-    json_list,
-)
+from vani.centre.history.settings import HistorySettings, PeriodSettings, begin_of, json_list
 from vani.centre.history.story import (
     CategoryRuns,
     categories_in,
@@ -63,13 +58,8 @@ Floats = NDArray[np.float64]
 
 
 def outcome(
-    application: str,
-    user: str | None,
-    categories: Sequence[CategoryRuns],
-    at: float,
-    *,
-    until: float | None = None,
-    promise: Promise | None = None,
+    application: str, user: str | None, categories: Sequence[CategoryRuns], at: float, *,
+    until: float | None = None, promise: Promise | None = None,
 ) -> ChangeOutcome:
     """Compare runs before and after a point in time.
 
@@ -91,16 +81,11 @@ def outcome(
     known = [entry for entry in some if entry.saved_s is not None]
     low, high = np.percentile(drawn, _ENDS).tolist() if known else (None, None)
     return ChangeOutcome(
-        application=application,
-        user=user,
-        at=at,
-        promise=promise,
+        application=application, user=user, at=at, promise=promise,
         categories=sorted(some, key=lambda entry: (-abs(entry.saved_s or 0.0), entry.user, entry.processes)),
-        saved_s=sum(entry.saved_s or 0.0 for entry in known) if known else None,
-        low_s=low,
-        high_s=high,
+        saved_s=sum(entry.saved_s or 0.0 for entry in known) if known else None, low_s=low, high_s=high,
         before_s=sum(entry.runs_after * (entry.before_s or 0.0) for entry in known) if known else None,
-    )
+    )  # fmt: skip
 
 
 def _category(
@@ -150,9 +135,7 @@ def _means(values: Floats, random: np.random.Generator) -> Floats:
 
 
 VERDICTS: Final = {
-    "less": "waits less",
-    "more": "waits more",
-    "no_difference": "no visible difference",
+    "less": "waits less", "more": "waits more", "no_difference": "no visible difference",
     "too_few_runs": "fewer than five runs before or after",
     "other_amounts": "different amounts of data: not comparable",
 }
@@ -206,13 +189,9 @@ def _lines(entry: ChangeOutcome) -> list[str]:
 def _category_row(category: CategoryOutcome) -> tuple[str, ...]:
     known = category.saved_s is not None
     return (
-        one_line(category.user),
-        f"{category.processes:,}",
-        f"{category.runs_before:,}",
-        f"{category.runs_after:,}",
-        "" if category.before_s is None else hours(category.before_s),
-        "" if category.after_s is None else hours(category.after_s),
-        signed_hours(category.saved_s),
+        one_line(category.user), f"{category.processes:,}", f"{category.runs_before:,}",
+        f"{category.runs_after:,}", "" if category.before_s is None else hours(category.before_s),
+        "" if category.after_s is None else hours(category.after_s), signed_hours(category.saved_s),
         f"{signed_hours(category.low_s)} to {signed_hours(category.high_s)}" if known else "",
         VERDICTS[category.verdict],
     )
@@ -240,9 +219,8 @@ def history_record_letter(
         saved = story.saved
         shares: tuple[float | None, float | None, float | None] = (None, None, None)
         if saved is not None and saved.state == "saves" and story.waiting_s:
-            low, expected, high = (
-                seconds / story.waiting_s for seconds in (saved.low_s, saved.expected_s, saved.high_s)
-            )
+            ends = (saved.low_s, saved.expected_s, saved.high_s)
+            low, expected, high = ((seconds or 0.0) / story.waiting_s for seconds in ends)
             shares = (low, expected, high)
         rule, setting = ("", "") if saved is None else (saved.rule, saved.setting)
         letter = Letter(application, user, written, rule, setting, *shares)
@@ -292,19 +270,15 @@ def outcomes_in(
     outcomes = []
     for letter in chosen:
         later = [
-            other.written
-            for other in chosen
-            if (other.application, other.user) == (letter.application, letter.user)
-            and other.written > letter.written
+            other.written for other in chosen
+            if (other.application, other.user) == (letter.application, letter.user) and other.written > letter.written
         ]
         promise = Promise(
             rule=letter.rule, setting=letter.setting, low=letter.low, expected=letter.expected, high=letter.high
         )
         runs = _runs(connection, letter.application, letter.user)
         until = min(later, default=None)
-        outcomes.append(
-            outcome(letter.application, letter.user, runs, letter.written, until=until, promise=promise)
-        )
+        outcomes.append(outcome(letter.application, letter.user, runs, letter.written, until=until, promise=promise))
     return outcomes[::-1]
 
 

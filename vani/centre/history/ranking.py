@@ -7,6 +7,7 @@ shares, and applied to the waiting of all runs, from the smallest that one of th
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -23,13 +24,12 @@ from vani.centre.history.runs import read
 from vani.centre.history.runs.read import GROUPS, Group, Period, Whole
 from vani.centre.history.runs.store import Store
 from vani.centre.history.schema import Member, RankedRow, RankedSetting, Ranking, Saved, WholeHistory
-from vani.centre.history.settings import (
-    PeriodSettings,
-)
+from vani.centre.history.settings import PeriodSettings
 from vani.cli.options import format_option, output_option, settings_options
 from vani.cli.output import emit
 from vani.cli.output_guard import check_outputs
 from vani.errors import one_line
+from vani.schema.advice import Direction
 from vani.units import KiB, format_bytes, format_number, format_seconds, lfs_size
 
 if TYPE_CHECKING:
@@ -42,6 +42,8 @@ if TYPE_CHECKING:
 _MATTER = "MAT001"
 _STRIPES = re.compile(r"lfs setstripe (?P<options>(?:-[A-Za-z] \S+ )+)")
 _LINES = 20
+_WEIGHTS: Final = {"high": 3, "medium": 2, "low": 1, "info": 0}
+"""Severities as numbers, by which waiting with an unknown gain is weighed (our choice)."""
 
 Floats = NDArray[np.float64]
 
@@ -74,15 +76,15 @@ class Share:
 
 
 def pairs_that_matter(groups: Sequence[Group], most: int) -> list[tuple[str, str]]:
-    """Application and user of the pairs that cost most, by either kind of cost."""
-    costly: dict[tuple[str, str], None] = {}
-    by_wait = sorted(groups, key=lambda group: (-group.waiting_s, group.pair))
-    by_io = sorted(groups, key=lambda group: (-group.in_io_s, group.pair))
-    for pair in zip(by_wait, by_io, strict=True):
-        for group in pair:
-            if len(costly) < most and max(group.waiting_s, group.in_io_s) > 0:
-                costly[group.pair] = None
-    return list(costly)
+    """Application and user of the pairs that cost most, by either kind of cost; one of each application first."""
+    cost = {group.pair: max(group.waiting_s, group.in_io_s) for group in groups}
+    nth: Counter[str] = Counter()
+    turns = []
+    for pair in sorted(cost, key=lambda pair: (-cost[pair], pair)):
+        turns.append((nth[pair[0]], pair))
+        nth[pair[0]] += 1
+    # Otherwise the users of one healthy application would use up all turns.
+    return [pair for _, pair in sorted(turns, key=lambda turn: turn[0]) if cost[pair] > 0][:most]
 
 
 def verdict_from(advice: Advice, run: StoredRun, findings: dict[str, str], *, typical: bool) -> Verdict:
@@ -100,41 +102,29 @@ def verdict_from(advice: Advice, run: StoredRun, findings: dict[str, str], *, ty
     worth = [entry for entry in advised if entry.severity != "info"] or advised
     saved = [_saved(entry.gain) for entry in worth]
     # A recommendation without a number is still a recommendation.
-    number = max(range(len(worth)), key=lambda i: (saved[i][1], saved[i][2]), default=None)
+    number = max(range(len(worth)), key=lambda i: (*saved[i][1:], _WEIGHTS[worth[i].severity]), default=None)
     if number is None and advice.verdict is not None and advice.verdict.matters == "open":
         return _open(advice, run)
     best = None if number is None else worth[number]
     low, expected, high = _together(saved, run.slowest_s or 0.0).tolist()
-    return Verdict(
-        digest=run.digest,
-        system=advice.system.name or "",
-        saved_low_s=low,
-        saved_s=expected,
-        saved_high_s=high,
-        rule="" if best is None else best.rule,
-        setting="" if best is None else one_line(_setting(best)),
-        why="" if best is None else one_line(findings.get(best.rule, best.name)),
-        lines=() if best is None else tuple(one_line(line) for line in best.apply[:_LINES]),
-        typical=typical,
-    )
+    if best is None:
+        return Verdict(run.digest, advice.system.name or "", low, expected, high, "", "", "", (), typical, 0)
+    doubt = f" ({best.expected.why_no_number})" if isinstance(best.expected, Direction) else ""
+    why = one_line(f"{findings.get(best.rule, best.name)}{doubt}")
+    words = (best.rule, one_line(_setting(best)), why, _one_lines(best.apply), typical, _WEIGHTS[best.severity])
+    return Verdict(run.digest, advice.system.name or "", low, expected, high, *words)
 
 
 def _open(advice: Advice, run: StoredRun) -> Verdict:
     """Verdict on a run whose records are too sparse to exclude savings: it needs another trace."""
     assert advice.verdict is not None
-    remedy = advice.verdict.remedy
-    return Verdict(
-        digest=run.digest,
-        system=advice.system.name or "",
-        saved_low_s=0.0,
-        saved_s=0.0,
-        saved_high_s=0.0,
-        rule=_MATTER,
-        setting="not known: trace it again",
-        why=one_line(advice.verdict.sentence),
-        lines=() if remedy is None else (one_line(f"# {remedy}"),),
-        typical=False,
-    )
+    remedy = [] if advice.verdict.remedy is None else [f"# {advice.verdict.remedy}"]
+    words = (_MATTER, "not known: trace it again", one_line(advice.verdict.sentence), _one_lines(remedy))
+    return Verdict(run.digest, advice.system.name or "", 0.0, 0.0, 0.0, *words, False, 1)
+
+
+def _one_lines(lines: Sequence[str]) -> tuple[str, ...]:
+    return tuple(one_line(line) for line in lines[:_LINES])
 
 
 def shares(verdicts: Iterable[tuple[Verdict, StoredRun]]) -> dict[tuple[str, str], Share]:
@@ -152,16 +142,13 @@ def _share(some: Sequence[tuple[Verdict, StoredRun]]) -> Share:
     known = numbers if any(judged.saved_high_s for judged, _ in numbers) else some
     slowest = np.array([run.slowest_s for _, run in known], np.float64)
     processes = np.array([run.processes for _, run in known], np.float64)
-    low, expected, high = np.array(
-        [(judged.saved_low_s, judged.saved_s, judged.saved_high_s) for judged, _ in known]
-    ).T
+    low, expected, high = np.array([(judged.saved_low_s, judged.saved_s, judged.saved_high_s) for judged, _ in known]).T
     return Share(
         low=min(1.0, float((low / slowest).min())),
         expected=min(1.0, float((expected * processes).sum() / (slowest * processes).sum())),
         high=min(1.0, float((high / slowest).max())),
         best=max(
-            known,
-            key=lambda entry: (entry[0].saved_s * entry[1].processes, entry[0].rule != "", entry[0].digest),
+            known, key=lambda entry: (entry[0].saved_s * entry[1].processes, entry[0].rule != "", entry[0].digest),
         )[0],
         runs=len(known),
         typical=any(judged.typical for judged, _ in known),
@@ -199,9 +186,7 @@ def _setting(recommendation: Recommendation) -> str:
             return f"lfs setstripe {stripes['options']}DIR"
     settings = ", ".join(_setting_part(name, value) for name, value in recommendation.recommended.items())
     return (
-        f"{recommendation.name.replace('-', ' ')}: {settings}"
-        if settings
-        else recommendation.name.replace("-", " ")
+        f"{recommendation.name.replace('-', ' ')}: {settings}" if settings else recommendation.name.replace("-", " ")
     )
 
 
@@ -231,15 +216,8 @@ Pair = tuple[str, str]
 
 
 def ranking(
-    groups: Sequence[Group],
-    whole: Whole,
-    shares: Mapping[Pair, Share],
-    *,
-    by: str,
-    period: Period,
-    limit: int,
-    damaged: int,
-    settings: bool = False,
+    groups: Sequence[Group], whole: Whole, shares: Mapping[Pair, Share], *, by: str, period: Period,
+    limit: int, damaged: int, settings: bool = False,
 ) -> Ranking:
     """Rank groups of runs.
 
@@ -260,13 +238,9 @@ def ranking(
     rows.sort(key=lambda row: (*_rank(row, little), -max(row.waiting_s, row.in_io_s), str(_key(row))))
     return Ranking.model_validate(
         {
-            "by": by,
-            "since": period.since,
-            "until": period.until,
-            "whole": WholeHistory(**asdict(whole), damaged=damaged),
-            "groups": len(rows),
-            "concentration": _concentration([row.in_io_s for row in rows]),
-            "rows": rows[:limit],
+            "by": by, "since": period.since, "until": period.until,
+            "whole": WholeHistory(**asdict(whole), damaged=damaged), "groups": len(rows),
+            "concentration": _concentration([row.in_io_s for row in rows]), "rows": rows[:limit],
             "settings": _settings(groups, shares)[:limit] if settings else None,
         }
     )
@@ -277,15 +251,10 @@ def ranking_in(
 ) -> Ranking:
     """Rank the runs of a period in a history; parameters as in `ranking`."""
     return ranking(
-        read.groups(connection, by, period),
-        read.whole(connection, period),
-        shares(read.verdicts(connection)),
-        by=by,
-        period=period,
-        limit=limit,
-        damaged=read.count_damaged(connection),
-        settings=settings,
-    )
+        read.groups(connection, by, period), read.whole(connection, period),
+        shares(read.verdicts(connection)), by=by, period=period, limit=limit,
+        damaged=read.count_damaged(connection), settings=settings,
+    )  # fmt: skip
 
 
 def saved_of(groups: Iterable[Group], shares: Mapping[Pair, Share]) -> Saved | None:
@@ -296,42 +265,34 @@ def saved_of(groups: Iterable[Group], shares: Mapping[Pair, Share]) -> Saved | N
     waiting = sum(group.waiting_s for group in groups)
     best = max(known, key=lambda pair: (pair[0].waiting_s * pair[1].expected, pair[1].best.rule != ""))[1].best
     judged = sum(group.waiting_s for group, _ in known)
-    high = sum(group.waiting_s * share.high for group, share in known)
+    ends = [sum(group.waiting_s * getattr(share, end) for group, share in known) for end in ("low", "expected", "high")]
+    state = state_of(best.rule, ends[2])
+    low_s, expected_s, high_s = [None] * 3 if state == "gain_unknown" else ends
     return Saved(
-        state=state_of(best.rule, high),
-        low_s=sum(group.waiting_s * share.low for group, share in known),
-        expected_s=sum(group.waiting_s * share.expected for group, share in known),
-        high_s=high,
+        state=state, low_s=low_s, expected_s=expected_s, high_s=high_s,
         judged_runs=sum(share.runs for share in {group.pair: share for group, share in known}.values()),
         typical_machine=any(share.typical for _, share in known),
         judged_share=min(1.0, judged / waiting) if waiting else 1.0,
-        rule=best.rule,
-        setting=best.setting,
-        why=best.why,
-    )
+        rule=best.rule, severity=best.severity, setting=best.setting, why=best.why,
+    )  # fmt: skip
 
 
-def _row(
-    by: str, names: tuple[str | int, ...], some: Sequence[Group], shares: Mapping[Pair, Share]
-) -> RankedRow:
+def _row(by: str, names: tuple[str | int, ...], some: Sequence[Group], shares: Mapping[Pair, Share]) -> RankedRow:
     names_by_column: dict[str, Any] = dict(zip(GROUPS[by], names, strict=True))
     return RankedRow(
-        **names_by_column,
-        runs=sum(group.runs for group in some),
-        core_s=sum(group.core_s for group in some),
-        in_io_s=sum(group.in_io_s for group in some),
-        waiting_s=sum(group.waiting_s for group in some),
-        saved=saved_of(some, shares),
-    )
+        **names_by_column, runs=sum(group.runs for group in some),
+        core_s=sum(group.core_s for group in some), in_io_s=sum(group.in_io_s for group in some),
+        waiting_s=sum(group.waiting_s for group in some), saved=saved_of(some, shares),
+    )  # fmt: skip
 
 
 def _rank(row: RankedRow, little: float) -> tuple[int, float]:
-    """Sort key: known savings by size, then unknown gains, then small savings, then all others."""
+    """Sort key: known savings by size, unknown gains by severity times waiting, small savings, others."""
     saved = row.saved
-    if saved is not None and saved.state == "saves":
+    if saved is not None and saved.expected_s is not None and saved.state == "saves":
         return (0 if saved.expected_s >= little else 2), -saved.expected_s
     if saved is not None and saved.state == "gain_unknown" and row.waiting_s >= little:
-        return 1, 0.0
+        return 1, -saved.severity * row.waiting_s
     return 3, 0.0
 
 
@@ -390,9 +351,7 @@ class TopSettings(PeriodSettings):
         "and qos need `vani history import sacct.csv`.",
     )
     limit: Annotated[int, Field(ge=1, le=1_000_000)] = Field(20, description="Maximum number of rows.")
-    settings: bool = Field(
-        False, description="Rank settings by total saving, with the users who would benefit."
-    )
+    settings: bool = Field(False, description="Rank settings by total saving, with the users who would benefit.")
 
 
 def history_top(settings: TopSettings | None = None, /, **fields: Any) -> Ranking:

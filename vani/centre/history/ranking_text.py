@@ -28,9 +28,9 @@ Table = tuple[tuple[str, ...], Collection[int], list[tuple[str, ...]]]
 """Header, columns of text, and rows."""
 
 
-def hours(seconds: float) -> str:
+def hours(seconds: float | None) -> str:
     """Core-hours with three digits: `95 k`, `1.59 M`."""
-    value, units = seconds / _HOUR, ["", " k", " M", " G"]
+    value, units = (seconds or 0.0) / _HOUR, ["", " k", " M", " G"]
     if value < _LEAST:
         return "0"
     while value >= 999.5 and len(units) > 1:
@@ -70,29 +70,26 @@ def ranking_table(ranking: Ranking) -> Table:
     if ranking.settings is not None:
         return _settings(ranking.settings)
     heads = {
-        "pair": ("application", "user"),
-        "user": ("user",),
-        "app": ("application",),
-        "category": ("application", "user", "processes"),
-        "file-system": ("file system", "mount"),
-        "account": ("account",),
-        "qos": ("QOS",),
+        "pair": ("application", "user"), "user": ("user",), "app": ("application",),
+        "category": ("application", "user", "processes"), "file-system": ("file system", "mount"),
+        "account": ("account",), "qos": ("QOS",),
     }[ranking.by]
     head = ("", *heads, "runs", "in I/O", "waiting", "could be saved", "judged by", "one setting")
     rows = [
         (
-            str(number),
-            *_names(ranking.by, row),
-            f"{row.runs:,}",
-            hours(row.in_io_s),
-            hours(row.waiting_s),
-            saved_text(row.saved),
-            "" if row.saved is None else judged_by(row.saved),
+            str(number), *_names(ranking.by, row), f"{row.runs:,}", hours(row.in_io_s),
+            hours(row.waiting_s), saved_text(row.saved), "" if row.saved is None else judged_by(row.saved),
             f"{one_line(row.saved.setting)}  ({row.saved.rule})" if row.saved is not None and row.saved.rule else "",
         )
-        for number, row in enumerate(ranking.rows, start=1)
+        for number, row in enumerate(worth_showing(ranking), start=1)
     ]
     return head, {*range(1, 1 + len(heads)), len(head) - 1}, rows
+
+
+def worth_showing(ranking: Ranking) -> list[RankedRow]:
+    """The rows that can save something; all if none is known to."""
+    able = [row for row in ranking.rows if row.saved is not None and row.saved.state != "nothing_found"]
+    return able or ranking.rows
 
 
 def saved_text(saved: Saved | None) -> str:
@@ -125,7 +122,10 @@ def next_step(ranking: Ranking) -> str:
     }[ranking.by]  # fmt: skip
     hold = "takes" if ranking.concentration == 1 else "take"
     line = f"{ranking.concentration:,} of {counted(ranking.groups, noun)} {hold} 70 % of all I/O time."
-    first = ranking.rows[0]
+    shown = worth_showing(ranking)
+    if len(shown) < len(ranking.rows):
+        line = f"{counted(len(ranking.rows) - len(shown), 'more row')} without a possible saving. {line}"
+    first = shown[0]
     if first.application is None:
         return f"{line}  Next: vani history top"
     user = f" {_word(first.user)}" if first.user is not None else ""
@@ -150,18 +150,12 @@ def _settings(settings: list[RankedSetting]) -> Table:
     head: tuple[str, ...] = ("", "one setting", "rule", "would serve", "could be saved", "judged by", "pairs")
     rows: list[tuple[str, ...]] = []
     for number, setting in enumerate(settings, start=1):
-        named = ", ".join(
-            f"{one_line(m.application)} of {one_line(m.user)}" for m in setting.members[:_MEMBERS]
-        )
+        named = ", ".join(f"{one_line(m.application)} of {one_line(m.user)}" for m in setting.members[:_MEMBERS])
         more = len(setting.members) - _MEMBERS
         rows.append(
             (
-                str(number),
-                one_line(setting.setting),
-                setting.rule,
-                named + (f" and {more:,} more" if more > 0 else ""),
-                _range(setting),
-                judged_by(setting),
+                str(number), one_line(setting.setting), setting.rule,
+                named + (f" and {more:,} more" if more > 0 else ""), _range(setting), judged_by(setting),
                 f"{len(setting.members):,}",
             )
         )
@@ -189,9 +183,7 @@ def _next_row(number: int, prediction: BehaviourPrediction) -> tuple[str, ...]:
     predicted = [run for run in prediction.past if run.expected is not None]
     right = sum(run.expected == run.behaviour for run in predicted)
     names = (
-        str(number),
-        one_line(prediction.application),
-        one_line(prediction.user or ""),
+        str(number), one_line(prediction.application), one_line(prediction.user or ""),
         f"{prediction.processes or 0:,}",
     )
     over_time = _over_time([run.behaviour for run in prediction.past])
@@ -200,14 +192,8 @@ def _next_row(number: int, prediction: BehaviourPrediction) -> tuple[str, ...]:
         return (*names, over_time, known, "not known", "", "", "", "")
     likely = prediction.behaviours[0]
     return (
-        *names,
-        over_time,
-        known,
-        str(likely.behaviour),
-        format_share(likely.probability),
-        format_bytes(likely.bytes_read.median),
-        format_bytes(likely.bytes_written.median),
-        f"{likely.runs:,}",
+        *names, over_time, known, str(likely.behaviour), format_share(likely.probability),
+        format_bytes(likely.bytes_read.median), format_bytes(likely.bytes_written.median), f"{likely.runs:,}",
     )
 
 
@@ -261,8 +247,7 @@ _STYLE: Final = (
 def to_html(ranking: Ranking, next_runs: Sequence[BehaviourPrediction] = ()) -> str:
     """Write the page."""
     behaviours = (
-        f"<h2>{escape(TITLE)}</h2>\n<p>{escape(ABOUT)}</p>\n{_html_table(*next_table(next_runs))}\n"
-        if next_runs
+        f"<h2>{escape(TITLE)}</h2>\n<p>{escape(ABOUT)}</p>\n{_html_table(*next_table(next_runs))}\n" if next_runs
         else ""
     )
     return (
@@ -302,8 +287,7 @@ def to_csv(ranking: Ranking) -> str:
     if ranking.settings is not None:
         rows = [
             [*(getattr(setting, name) for name in _SETTING), member.application, member.user, member.expected_s]
-            for setting in ranking.settings
-            for member in setting.members
+            for setting in ranking.settings for member in setting.members
         ]
         head = [*_SETTING, "application", "user", "member_expected_s"]
     else:
@@ -320,8 +304,7 @@ def to_csv(ranking: Ranking) -> str:
 
 FORMATS: Final[Formats[str]] = Formats(
     {
-        "text": "vani.centre.history.ranking_text:to_text",
-        "json": None,
+        "text": "vani.centre.history.ranking_text:to_text", "json": None,
         "csv": "vani.centre.history.ranking_text:to_csv",
         "markdown": "vani.centre.history.ranking_text:to_markdown",
         "html": "vani.centre.history.ranking_text:to_html",

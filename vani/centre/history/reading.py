@@ -13,9 +13,10 @@ import threading
 import zlib
 from collections import deque
 from collections.abc import Callable, Generator, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, replace
+from itertools import chain, islice
 from multiprocessing.connection import wait
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Final
@@ -163,15 +164,10 @@ def _of_totals(path: Path, totals: Totals, times: str | None) -> StoredRun:
     return StoredRun(
         **same
         | {
-            "kind": "darshan",
-            "user": _name(user or str(totals.uid)),
-            "application": _name(program or named or "unknown"),
-            "submitted": totals.start_s,
-            "in_io_s": in_io,
-            "waiting_s": totals.slowest_s * totals.processes,
-            "file_system": _name(totals.file_system),
-            "mount": _name(totals.mount),
-            "target_times": times,
+            "kind": "darshan", "user": _name(user or str(totals.uid)),
+            "application": _name(program or named or "unknown"), "submitted": totals.start_s, "in_io_s": in_io,
+            "waiting_s": totals.slowest_s * totals.processes, "file_system": _name(totals.file_system),
+            "mount": _name(totals.mount), "target_times": times,
             "job": str(totals.job_id) if totals.job_id > 0 else None,
         }
     )
@@ -180,8 +176,7 @@ def _of_totals(path: Path, totals: Totals, times: str | None) -> StoredRun:
 def _of_profile(profile: Profile, digest: str, kind: str, user: str) -> StoredRun:
     io = profile.workflow.io
     starts = [
-        trace.start_unix_s
-        for trace in profile.traces
+        trace.start_unix_s for trace in profile.traces
         if trace.start_unix_s is not None and trace.start_unix_s < _LATEST
     ]
     slowest = [_slowest(app.balance) for app in profile.apps]
@@ -190,38 +185,18 @@ def _of_profile(profile: Profile, digest: str, kind: str, user: str) -> StoredRu
     storage = profile.storage.shared
     writers = [app.balance.writing_processes for app in profile.apps if app.balance is not None]
     return StoredRun(
-        digest=digest,
-        kind=kind,
-        user=_name(user),
-        uid=None,
-        application=_name(profile.application),
-        processes=profile.workflow.processes,
-        submitted=min(starts, default=None),
-        runtime_s=profile.workflow.runtime_s,
-        bytes_read=io.bytes.read,
-        bytes_written=io.bytes.written,
-        reads=io.ops.read,
-        writes=io.ops.write,
-        opens=None,
-        metadata=io.ops.metadata,
-        collective=None,
-        independent=None,
-        files=profile.workflow.files.total,
-        shared_files=profile.workflow.files.shared,
-        read_s=io.time_s.read,
-        write_s=io.time_s.write,
-        metadata_s=io.time_s.metadata,
-        in_io_s=io.time_s.total,
-        slowest_s=max(known, default=None),
-        waiting_s=sum(waiting) if waiting else None,
+        digest=digest, kind=kind, user=_name(user), uid=None, application=_name(profile.application),
+        processes=profile.workflow.processes, submitted=min(starts, default=None),
+        runtime_s=profile.workflow.runtime_s, bytes_read=io.bytes.read, bytes_written=io.bytes.written,
+        reads=io.ops.read, writes=io.ops.write, opens=None, metadata=io.ops.metadata, collective=None,
+        independent=None, files=profile.workflow.files.total, shared_files=profile.workflow.files.shared,
+        read_s=io.time_s.read, write_s=io.time_s.write, metadata_s=io.time_s.metadata, in_io_s=io.time_s.total,
+        slowest_s=max(known, default=None), waiting_s=sum(waiting) if waiting else None,
         writers=sum(w for w in writers if w is not None) if any(w is not None for w in writers) else None,
-        file_system=_name(storage.type or ""),
-        mount=_name(storage.dir or ""),
-        stripes=None,
-        complete=all(trace.complete is not False for trace in profile.traces),
-        target_times=None,
+        file_system=_name(storage.type or ""), mount=_name(storage.dir or ""), stripes=None,
+        complete=all(trace.complete is not False for trace in profile.traces), target_times=None,
         job=_job(profile.job.id),
-    )
+    )  # fmt: skip
 
 
 def _job(name: str | None) -> str | None:
@@ -298,99 +273,37 @@ _FEW: Final = 4
 """The same if profiles are made, which take longer."""
 _AHEAD: Final = 40
 """Number of batches read ahead while others are written; with fewer, the processes would wait for the database."""
-_WHILE_FINDING: Final = 200
-"""Number of batches read while files are discovered: searching 100,000 files takes as long."""
 
 
-class Readers:
-    """Reads files, and yields the results in order.
+def results_of(candidates: Sequence[Candidate], reading: Reading, workers: int | None) -> Generator[IngestResult]:
+    """Read files in several processes, and yield their results in order, reading ahead only as far as needed.
 
     Parameters
     ----------
-    make
-        Makes a profile of a log or trace; a module-level function, since other processes call it.
-    totals
-        Store only sums of logs, without profiles; None does so for `MANY` files or more.
     workers
-        Number of reading processes; None uses one per core, or only this process for few files.
+        Number of processes; None uses one per core, or only this process for few files.
+
+    Raises
+    ------
+    InputError
+        One of the processes was killed.
     """
-
-    def __init__(
-        self, make: MakeProfile, *, totals: bool | None, user: str | None, workers: int | None
-    ) -> None:
-        self._make, self._totals, self._user, self._workers = make, totals, user, workers
-        self._pool: ProcessPoolExecutor | None = None
-        self._waiting: deque[Future[list[IngestResult]]] = deque()
-        self._handed = 0
-
-    def totals(self, files: int) -> bool:
-        """Whether only sums are stored for this many files."""
-        return files >= MANY if self._totals is None else self._totals
-
-    def look(self, candidates: Sequence[Candidate]) -> None:
-        """Start reading the files discovered so far, if more of them will not change how they are read."""
-        if self._workers == 1 or len(candidates) - self._handed < _FEW:
-            return
-        if len(candidates) < MANY and (self._totals is None or self._workers is None):
-            return
-        size, ahead = self._pieces(len(candidates), _WHILE_FINDING)
-        if (
-            len(candidates) - self._handed >= size
-            and len(self._waiting) < ahead
-            and self._processes(len(candidates)) > 1
-        ):
-            self._hand_out(candidates, size)
-
-    def results(self, candidates: Sequence[Candidate]) -> Generator[IngestResult]:
-        """Yield the results of all files, reading ahead only as far as the processes need.
-
-        Raises
-        ------
-        InputError
-            One of the processes was killed.
-        """
-        size, ahead = self._pieces(len(candidates), _AHEAD)
-        if self._processes(len(candidates)) <= 1:
-            reading = self._reading(len(candidates))
-            for start in range(0, len(candidates), size):
-                yield from reading(candidates[start : start + size])
-            return
-        try:
-            while self._handed < len(candidates) or self._waiting:
-                while self._handed < len(candidates) and len(self._waiting) <= ahead:
-                    self._hand_out(candidates, size)
-                yield from self._waiting.popleft().result()
-        except BrokenProcessPool as error:
-            raise InputError(
-                "a reading process was killed",
-                todo="run this again: finished logs are stored; use --workers 1 if memory is short",
-            ) from error
-
-    def close(self) -> None:
-        """End the processes; batches that have not started are dropped."""
-        if self._pool is not None:
-            self._pool.shutdown(wait=True, cancel_futures=True)
-
-    def _hand_out(self, candidates: Sequence[Candidate], size: int) -> None:
-        if self._pool is None:
-            self._pool = ProcessPoolExecutor(
-                self._processes(len(candidates)),
-                mp_context=multiprocessing.get_context("spawn"),
-                initializer=end_with_parent,
-            )
-        piece = candidates[self._handed : self._handed + size]
-        self._waiting.append(self._pool.submit(self._reading(len(candidates)), piece))
-        self._handed += len(piece)
-
-    def _reading(self, files: int) -> Reading:
-        return Reading(self._make, self.totals(files), self._user)
-
-    def _pieces(self, files: int, ahead: int) -> tuple[int, int]:
-        """Number of files per batch, and number of batches that may wait to be consumed."""
-        processes = self._processes(files)
-        return (_CHUNK, max(ahead, 4 * processes)) if self.totals(files) else (_FEW, 4 * processes)
-
-    def _processes(self, files: int) -> int:
-        if self._workers is not None:
-            return self._workers
-        return len(os.sched_getaffinity(0)) if files >= MANY else 1
+    processes = workers or (len(os.sched_getaffinity(0)) if len(candidates) >= MANY else 1)
+    size, ahead = (_CHUNK, max(_AHEAD, 4 * processes)) if reading.totals else (_FEW, 4 * processes)
+    batches = (candidates[start : start + size] for start in range(0, len(candidates), size))
+    if processes == 1:
+        yield from chain.from_iterable(map(reading, batches))
+        return
+    context = multiprocessing.get_context("spawn")
+    pool = ProcessPoolExecutor(processes, mp_context=context, initializer=end_with_parent)
+    try:
+        waiting = deque(pool.submit(reading, batch) for batch in islice(batches, ahead))
+        while waiting:
+            yield from waiting.popleft().result()
+            waiting.extend(pool.submit(reading, batch) for batch in islice(batches, 1))
+    except BrokenProcessPool as error:
+        todo = "run this again: finished logs are stored; use --workers 1 if memory is short"
+        raise InputError("a reading process was killed", todo=todo) from error
+    finally:
+        # Batches that have not started are dropped.
+        pool.shutdown(wait=True, cancel_futures=True)

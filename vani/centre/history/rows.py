@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 
 class AnyRow:
     """A row of some table."""
 
     __slots__: tuple[str, ...] = ()
+    __pydantic_config__: ClassVar = {"strict": True, "allow_inf_nan": False, "revalidate_instances": "always"}
 
     @classmethod
     def of(cls, values: Iterable[Any]) -> Self:
@@ -122,6 +123,8 @@ class Verdict(AnyRow):
         empty if no rule recommends anything.
     typical
         Whether the machine's figures are those of a typical one.
+    severity
+        Of the recommendation: 0 (info) to 3 (high).
     """
 
     digest: str
@@ -134,6 +137,7 @@ class Verdict(AnyRow):
     why: str
     lines: tuple[str, ...]
     typical: bool
+    severity: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,24 +217,9 @@ class Letter(AnyRow):
 
 @dataclass(frozen=True, slots=True)
 class AccountedJob(AnyRow):
-    """A job in the accounting; unknown values are None.
-
-    Attributes
-    ----------
-    job
-        The batch system's number, as in the environment of the job's tasks.
-    state
-        In capitals, as written by Slurm: COMPLETED, FAILED, TIMEOUT.
-    started
-        In seconds since 1970.
-    """
+    """A job in the accounting; unknown values are None. `job` is its number, as in the environment of its tasks."""
 
     job: str
     user: str | None
     account: str | None
     qos: str | None
-    partition: str | None
-    nodes: int | None
-    state: str | None
-    started: float | None
-    elapsed_s: float | None

@@ -38,9 +38,9 @@ class Saved(Model):
         description="knowledge about the saving. saves: the saving is estimated; gain_unknown: a recommendation "
         "exists, but its saving is unknown; nothing_found: no rule recommends anything"
     )
-    low_s: Seconds
-    expected_s: Seconds
-    high_s: Seconds
+    low_s: Seconds | None = Field(description="lower end; null, like the next two, if the gain is unknown")
+    expected_s: Seconds | None
+    high_s: Seconds | None
     judged_runs: Count = Field(
         description="number of judged runs; the range spans their smallest to their largest saving"
     )
@@ -52,6 +52,7 @@ class Saved(Model):
         description="rule of the recommendation with the largest saving, or the first one if none has a number; empty "
         "if nothing is recommended"
     )
+    severity: Count = Field(description="severity of that recommendation: 0 (info) to 3 (high)")
     setting: str = Field(description="recommended setting in a few words")
     why: str = Field(description="problem that the recommendation solves, in one sentence")
 

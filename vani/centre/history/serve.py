@@ -1,21 +1,20 @@
 """A read-only web server for a history; it sends only pages and their own scripts.
 
-By default it listens only on the loopback address (127.0.0.1), and answers only requests for a known host name, so
-that another site whose name resolves to this address (DNS rebinding) gets nothing. Users on other machines need the
-token.
+By default it listens only on the loopback address (127.0.0.1), and answers only requests with the token for a known
+host name, so that other users of this machine, and another site whose name resolves to this address (DNS rebinding),
+get nothing.
 """
 
 from __future__ import annotations
 
 import hmac
 import ipaddress
-import os
 import secrets
 import socket
 import sys
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from http import HTTPStatus
 from http.cookies import CookieError, SimpleCookie
@@ -27,12 +26,102 @@ from urllib.parse import parse_qsl, urlsplit
 import click
 from pydantic import Field
 
+from vani.centre.history.maintenance import secret_in
+from vani.centre.history.ranking import ranking_in
+from vani.centre.history.runs import read
 from vani.centre.history.runs.store import Store
+from vani.centre.history.schema import Ranking, TargetRow
 from vani.centre.history.settings import HistorySettings
 from vani.centre.history.site import ASSETS, MissingPageError, asset, page, page_of
+from vani.centre.history.targets import ranked_targets
 from vani.cli.options import settings_options
-from vani.errors import InputError, VaniError
+from vani.errors import InputError, VaniError, one_line
 from vani.schema.settings import Option, PathLike
+
+Sample = tuple[dict[str, str], float]
+
+
+def metrics(whole: Ranking, recent: Ranking, targets: Sequence[TargetRow]) -> str:
+    """Write metrics.
+
+    Parameters
+    ----------
+    whole
+        Ranking of all time, of which the sums appear.
+    recent
+        Ranking of recent days, of which the rows are written, by application and user.
+    targets
+        Storage targets on the same days.
+    """
+    of = whole.whole
+    rows = [({"application": row.application or "", "user": row.user or ""}, row) for row in recent.rows]
+    places = [({"mount": row.mount, "target": str(row.target)}, row) for row in targets]
+    savable = [
+        (labels, row.saved.expected_s) for labels, row in rows
+        if row.saved is not None and row.saved.expected_s is not None and row.saved.state == "saves"
+    ]
+    families: tuple[tuple[str, str, str, list[Sample]], ...] = (
+        ("runs", "", "Runs of all time.", [({}, of.runs)]),
+        ("core_seconds", "seconds", "Processes times run time of all runs.", [({}, of.core_s)]),
+        ("io_seconds", "seconds", "Time of all processes in I/O calls.", [({}, of.in_io_s)]),
+        ("waiting_seconds", "seconds", "Processes times the slowest one's time in I/O calls.", [({}, of.waiting_s)]),
+        ("damaged_files", "", "Files that could not be read.", [({}, of.damaged)]),
+        ("last_run_timestamp_seconds", "seconds", "Start of the last run.", [({}, of.last)] if of.last else []),
+        ("recent_runs", "", "Runs of the last days.", [(labels, row.runs) for labels, row in rows]),
+        ("recent_waiting_seconds", "seconds", "Waiting in the last days.", [(by, row.waiting_s) for by, row in rows]),
+        ("recent_savable_seconds", "seconds", "Part of the waiting that advice is expected to save.", savable),
+        (
+            "target_lost_seconds", "seconds", "Time that files on a storage target lost in the last days.",
+            [(labels, row.lost_s) for labels, row in places],
+        ),
+        ("target_slow", "", "1 where a storage target is slow.", [(by, float(row.slow)) for by, row in places]),
+    )  # fmt: skip
+    lines = [line for name, unit, text, some in families for line in _family(f"vani_history_{name}", unit, text, some)]
+    return "\n".join([*lines, "# EOF", ""])
+
+
+def _family(name: str, unit: str, text: str, samples: Sequence[Sample]) -> list[str]:
+    if not samples:
+        return []
+    lines = [f"# TYPE {name} gauge", *([f"# UNIT {name} {unit}"] if unit else []), f"# HELP {name} {text}"]
+    return [*lines, *(f"{name}{_labels(labels)} {_number(value)}" for labels, value in samples)]
+
+
+def _labels(labels: dict[str, str]) -> str:
+    if not labels:
+        return ""
+    return "{" + ",".join(f'{name}="{_escaped(value)}"' for name, value in labels.items()) + "}"
+
+
+def _escaped(text: str) -> str:
+    return one_line(text).replace("\\", "\\\\").replace('"', '\\"')
+
+
+def _number(value: float) -> str:
+    return repr(float(value)) if value % 1 else str(int(value))
+
+
+_DAYS: Final = 30
+"""Length of the recent period before the last run."""
+_MAX_ROWS: Final = 20
+
+
+def history_metrics(db: PathLike | Store | None = None) -> str:
+    """Format figures of a history as OpenMetrics text: sums of all runs, pairs and storage targets of 30 days.
+
+    Raises
+    ------
+    InputError
+        There is no history.
+    """
+    with (db if isinstance(db, Store) else Store(db)).reading() as connection:
+        last = read.whole(connection, read.ALWAYS).last or 0.0
+        period = read.Period((last // read.DAY_S + 1 - _DAYS) * read.DAY_S, None)
+        recent = ranking_in(connection, period, limit=_MAX_ROWS)
+        always = ranking_in(connection, read.ALWAYS, limit=1)
+        targets = ranked_targets(read.target_times(connection, period))
+    return metrics(always, recent, targets[:_MAX_ROWS])
+
 
 _COOKIE: Final = "vani_history"
 _LEAST_TOKEN: Final = 16
@@ -42,6 +131,7 @@ _WAIT_S: Final = 30
 _AT_ONCE: Final = 4
 """Maximum number of pages rendered at the same time; others wait."""
 _MAX_KEPT: Final = 64
+_METRICS: Final = "application/openmetrics-text; version=1.0.0; charset=utf-8"
 _HEADERS: Final = {
     "Content-Security-Policy": (
         "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src data:; base-uri 'none'; "
@@ -63,21 +153,11 @@ def token_in(path: PathLike) -> str:
         The file cannot be read or written, contains no token, or is readable by others.
     """
     place = Path(path)
-    try:
-        if not place.exists():
-            handle = os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-            with os.fdopen(handle, "w") as file:
-                file.write(secrets.token_urlsafe(32) + "\n")
-        if place.stat().st_mode & 0o077:
-            raise InputError("is readable by others", where=place, todo="chmod 600")
-        token = place.read_text(encoding="ascii").strip()
-    except (OSError, UnicodeDecodeError) as error:
-        why = getattr(error, "strerror", None) or "no text"
-        raise InputError(f"cannot be used ({why})", where=place, todo="name another file") from error
+    token = secret_in(place, make=secrets.token_urlsafe(32))
+    if place.stat().st_mode & 0o077:
+        raise InputError("is readable by others", where=place, todo="chmod 600")
     if len(token) < _LEAST_TOKEN or not token.isprintable() or " " in token:
-        raise InputError(
-            f"contains no token of {_LEAST_TOKEN} letters or more", where=place, todo="name a new file"
-        )
+        raise InputError(f"contains no token of {_LEAST_TOKEN} letters or more", where=place, todo="name a new file")
     return token
 
 
@@ -90,51 +170,43 @@ class ServerSettings(HistorySettings):
         (), description="Another host name by which browsers may address it."
     )
     token_file: Annotated[Path | None, Option(metavar="FILE")] = Field(
-        None,
-        description="File with the token that browsers need; created if missing. Required unless --address is this "
-        "machine.",
+        None, description="File with the token that browsers need; created if missing. By default a new token."
     )
+    open: bool = Field(False, description="Need no token: everyone who reaches the address may read.")
 
 
 def history_server(
-    settings: ServerSettings | None = None,
-    *,
-    token: str | None = None,
-    clock: Callable[[], datetime] = lambda: datetime.now(UTC),
-    **fields: Any,
+    settings: ServerSettings | None = None, *, token: str | None = None,
+    clock: Callable[[], datetime] = lambda: datetime.now(UTC), **fields: Any,
 ) -> HistoryServer:
     """Create a web server for a history; `serve_forever` runs it.
 
     Parameters
     ----------
     token
-        Secret that a browser must send, in place of `token_file`; required if other machines can reach the address.
+        Secret that a browser must send, in place of `token_file`; None: the one in that file, or a new one.
     clock
         Returns the current time, for news since Monday.
 
     Raises
     ------
     InputError
-        There is no history, the address does not exist, or a required token is missing.
+        There is no history, or the address does not exist.
     """
     settings = ServerSettings.of(settings, **fields)
-    address, port = settings.address, settings.port
-    token = token if settings.token_file is None else token_in(settings.token_file)
+    address, port = settings.address.replace("localhost", "127.0.0.1"), settings.port
+    if settings.open:
+        token = None
+    elif token is None:
+        token = secrets.token_urlsafe(32) if settings.token_file is None else token_in(settings.token_file)
     store = Store(settings.db)
     with store.reading():
         pass
     try:
-        is_local = ipaddress.ip_address(address).is_loopback
-    except ValueError:
-        if address != "localhost":
-            raise InputError(f"{address!r} is not an address", where="--address", todo="name 127.0.0.1") from None
-        address, is_local = "127.0.0.1", True
-    if token is None and not is_local:
-        raise InputError(
-            "other machines can reach this address", where="--address", todo="name a --token-file"
-        )
-    try:
+        ipaddress.ip_address(address)
         return HistoryServer(store, address, port, settings.names, token, clock)
+    except ValueError:
+        raise InputError(f"{address!r} is not an address", where="--address", todo="name 127.0.0.1") from None
     except (OSError, OverflowError) as error:
         why = getattr(error, "strerror", None) or error
         raise InputError(f"cannot be used ({why})", where=f"{address}:{port}", todo="name another --port") from error
@@ -152,12 +224,7 @@ class HistoryServer(ThreadingHTTPServer):
     daemon_threads = True
 
     def __init__(
-        self,
-        store: Store,
-        address: str,
-        port: int,
-        names: Iterable[str],
-        token: str | None,
+        self, store: Store, address: str, port: int, names: Iterable[str], token: str | None,
         clock: Callable[[], datetime],
     ) -> None:
         self.store, self.token, self.clock = store, token, clock
@@ -215,11 +282,8 @@ class _Handler(BaseHTTPRequestHandler):
         status, kind, body, more = self._response()
         self.send_response(status)
         for name, value in {
-            "Content-Type": kind,
-            "Content-Length": str(len(body)),
-            "Cache-Control": "no-store" if kind.startswith("text/html") else "max-age=600",
-            **_HEADERS,
-            **more,
+            "Content-Type": kind, "Content-Length": str(len(body)),
+            "Cache-Control": "max-age=600" if kind in ASSETS.values() else "no-store", **_HEADERS, **more,
         }.items():
             self.send_header(name, value)
         self.end_headers()
@@ -241,12 +305,14 @@ class _Handler(BaseHTTPRequestHandler):
                 return HTTPStatus.SEE_OTHER, "text/plain", b"", {"Location": "/", "Set-Cookie": cookie}
             if not self._has_token(token):
                 return self._message(
-                    HTTPStatus.UNAUTHORIZED, "Open the address that `vani history serve` printed: it has the token."
+                    HTTPStatus.UNAUTHORIZED, "Open the address that the server printed when it began: it has the token."
                 )
         name = url.path.removeprefix("/")
         if name in ASSETS:
             return HTTPStatus.OK, ASSETS[name], asset(name), {}
         try:
+            if name == "metrics":
+                return HTTPStatus.OK, _METRICS, history_metrics(self.server.store).encode(), {}
             return HTTPStatus.OK, "text/html; charset=utf-8", self.server.page(url.path, query).encode(), {}
         except MissingPageError as error:
             return self._message(HTTPStatus.NOT_FOUND, error.what)
@@ -283,8 +349,8 @@ class _Handler(BaseHTTPRequestHandler):
 def command(place: str | None, settings: ServerSettings) -> None:
     """Serve pages about a history for a browser: the month, the ranking, applications, runs and storage targets.
 
-    It only reads, and needs no network. By default only users of this machine can reach it. If other users log in to
-    this machine, give a --token-file. Ctrl-C stops it.
+    It only reads, and needs no network. Browsers need the printed address, which has a token, and then keep it in a
+    cookie. `/metrics` has figures for Prometheus. Ctrl-C stops it.
     """
     if place is not None and settings.db is not None:
         raise click.UsageError("The history was named twice: by the argument and by --database.")

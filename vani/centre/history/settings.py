@@ -55,15 +55,9 @@ def _day(text: str, option: str) -> tuple[float, float]:
             raise ValueError
         year, month = int(match[1]), int(match[2])
         begin = datetime(year, month, int(match[3] or 1), tzinfo=UTC)
-        end = (
-            begin + timedelta(days=1)
-            if match[3]
-            else datetime(year + month // 12, month % 12 + 1, 1, tzinfo=UTC)
-        )
+        end = (begin + timedelta(days=1) if match[3] else datetime(year + month // 12, month % 12 + 1, 1, tzinfo=UTC))
     except (ValueError, OverflowError):
-        raise InputError(
-            f"{one_line(text)!r} is not a day", where=option, todo="write YYYY-MM-DD or YYYY-MM"
-        ) from None
+        raise InputError(f"{one_line(text)!r} is not a day", where=option, todo="write YYYY-MM-DD or YYYY-MM") from None
     return begin.timestamp(), end.timestamp()
 
 
@@ -96,9 +90,7 @@ class PeriodSettings(HistorySettings):
         return period_of(self.since, self.until)
 
 
-db_option = click.option(
-    "--database", "db", metavar="FILE|URL", help=HistorySettings.model_fields["db"].description
-)
+db_option = click.option("--database", "db", metavar="FILE|URL", help=HistorySettings.model_fields["db"].description)
 
 
 def json_list(rows: Sequence[Model]) -> str:

@@ -10,9 +10,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from urllib.parse import urlencode
 
+import numpy as np
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
 
@@ -44,8 +45,7 @@ _LITTLE: Final = 0.001
 """Share of all waiting since Monday below which there is no news."""
 
 
-@dataclass(frozen=True)
-class FreshPair:
+class FreshPair(NamedTuple):
     """A pair of application and user that ran for the first time; costs in seconds, as in `Costs`."""
 
     application: str
@@ -56,8 +56,7 @@ class FreshPair:
     waiting_s: float
 
 
-@dataclass(frozen=True)
-class SlowerCategory:
+class SlowerCategory(NamedTuple):
     """Runs that wait longer: mean core-seconds per run, in the four weeks before and since."""
 
     application: str
@@ -96,10 +95,7 @@ def last_monday(now: datetime) -> float:
 
 
 def news(
-    since: float,
-    last: float | None,
-    new_pairs: Sequence[tuple[Group, float]],
-    before: Sequence[Group],
+    since: float, last: float | None, new_pairs: Sequence[tuple[Group, float]], before: Sequence[Group],
     after: Sequence[Group],
 ) -> News:
     """Compare the runs since a Monday with those before.
@@ -111,9 +107,7 @@ def news(
     before, after
         Groups by category (application, user, processes), in the four weeks before and since.
     """
-    pairs = [
-        FreshPair(*group.pair, first, group.runs, group.in_io_s, group.waiting_s) for group, first in new_pairs
-    ]
+    pairs = [FreshPair(*group.pair, first, group.runs, group.in_io_s, group.waiting_s) for group, first in new_pairs]
     earlier = {group.names: group for group in before}
     least = _LITTLE * sum(group.waiting_s for group in after)
     slower = []
@@ -124,26 +118,17 @@ def news(
         before_s, after_s = old.waiting_s / old.runs, group.waiting_s / group.runs
         lost = group.runs * (after_s - before_s)
         if after_s >= _LEAST_RATIO * before_s and lost > least:
-            slower.append((lost, SlowerCategory(*group.pair, int(group.names[2]), group.runs, before_s, after_s)))
-    return News(
-        since=since,
-        runs=sum(group.runs for group in after),
-        last=last,
-        pairs=sorted(pairs, key=lambda pair: (-pair.waiting_s, pair.application, pair.user)),
-        slower=[
-            category
-            for _, category in sorted(slower, key=lambda entry: (-entry[0], entry[1].application, entry[1].user))
-        ],
-    )
+            slower.append((-lost, SlowerCategory(*group.pair, int(group.names[2]), group.runs, before_s, after_s)))
+    pairs.sort(key=lambda pair: (-pair.waiting_s, pair.application, pair.user))
+    return News(since, sum(group.runs for group in after), last, pairs, [category for _, category in sorted(slower)])
 
 
 _VEGA_LITE: Final = "https://vega.github.io/schema/vega-lite/v6.json"
 _HOUR: Final = 3600.0
-_WIDE: Final[dict[str, Any]] = {"$schema": _VEGA_LITE, "width": "container", "height": 200}
 
 
 def trend_chart(units: Sequence[tuple[str, float, float]], by: str) -> dict[str, Any]:
-    """Chart core-hours of waiting and in I/O per month or day.
+    """Chart core-hours of waiting and in I/O per month or day. Units without runs interrupt the lines.
 
     Parameters
     ----------
@@ -152,34 +137,43 @@ def trend_chart(units: Sequence[tuple[str, float, float]], by: str) -> dict[str,
     by
         `month` or `day`.
     """
+    known = {name: costs for name, *costs in units}
     values = [
-        {"at": name, "cost": cost, "hours": seconds / _HOUR}
-        for name, waiting, in_io in units
-        for cost, seconds in (("waiting", waiting), ("in I/O", in_io))
+        {"at": name, "cost": cost, "hours": None if name not in known else known[name][number] / _HOUR}
+        for name in _every(list(known)) for number, cost in enumerate(("waiting", "in I/O"))
     ]
-    return {
-        **_WIDE,
-        "data": {"values": values},
-        "mark": {"type": "line", "point": True},
-        "encoding": {
-            "x": (
-                {"field": "at", "type": "ordinal", "title": by, "axis": {"labelAngle": 0, "labelOverlap": True}}
-                if by == "month"
-                else {
-                    "field": "at", "type": "temporal", "title": by, "scale": {"type": "utc"},
-                    "axis": {"format": "%d %b", "labelOverlap": True},
-                }
-            ),
-            "y": {"field": "hours", "type": "quantitative", "title": "core-hours", "axis": {"format": "~s"}},
-            "color": {"field": "cost", "type": "nominal", "title": None, "legend": {"orient": "top"}},
-            "strokeDash": {"field": "cost", "type": "nominal", "title": None},
-            "tooltip": [
-                {"field": "at", "type": "nominal", "title": by},
-                {"field": "cost", "type": "nominal", "title": "cost"},
-                {"field": "hours", "type": "quantitative", "title": "core-hours", "format": ".3s"},
-            ],
-        },
-    }  # fmt: skip
+    return _chart(
+        values,
+        {"type": "line", "point": True, "invalid": "break-paths-show-domains"},
+        x={"field": "at", "type": "temporal", "title": by, "scale": {"type": "utc"},
+           "axis": {"format": "%b %Y" if by == "month" else "%d %b", "labelOverlap": True}},
+        y={"field": "hours", "type": "quantitative", "title": "core-hours", "axis": {"format": "~s"}},
+        color={"field": "cost", "type": "nominal", "title": None, "legend": {"orient": "top"}},
+        strokeDash={"field": "cost", "type": "nominal", "title": None},
+        tooltip=[_tip("at", "nominal", by), _tip("cost", "nominal", "cost"), _HOURS],
+    )  # fmt: skip
+
+
+def _every(names: Sequence[str]) -> list[str]:
+    """All days, or months, from the first to the last."""
+    if not names:
+        return []
+    # numpy infers days or months from the texts.
+    begin, end = np.datetime64(min(names)), np.datetime64(max(names))
+    return [str(moment) for moment in np.arange(begin, end + 1)]
+
+
+def _chart(values: list[dict[str, Any]], mark: object, height: object = 200, **encoding: Any) -> dict[str, Any]:
+    data = {"$schema": _VEGA_LITE, "width": "container", "height": height, "data": {"values": values}}
+    return {**data, "mark": mark, "encoding": encoding}
+
+
+def _tip(field: str, kind: str, title: str | None = None, form: str | None = None) -> dict[str, str]:
+    tip = {"field": field, "type": kind, "title": title, "format": form}
+    return {name: value for name, value in tip.items() if value is not None}
+
+
+_HOURS: Final = _tip("hours", "quantitative", "core-hours", ".3s")
 
 
 def runs_chart(runs: Sequence[tuple[float, float, str, int]]) -> dict[str, Any]:
@@ -192,62 +186,39 @@ def runs_chart(runs: Sequence[tuple[float, float, str, int]]) -> dict[str, Any]:
     """
     values = [
         {"at": at * 1000, "hours": waiting / _HOUR, "user": user, "processes": processes}
-        for at, waiting, user, processes in runs
-        if waiting > 0
+        for at, waiting, user, processes in runs if waiting > 0
     ]
-    return {
-        **_WIDE,
-        "data": {"values": values},
-        "mark": {"type": "point", "filled": True, "opacity": 0.8, "size": 30},
-        "encoding": {
-            "x": {"field": "at", "type": "temporal", "title": "began", "scale": {"type": "utc"}},
-            "y": {
-                "field": "hours", "type": "quantitative", "title": "core-hours waiting", "scale": {"type": "log"},
-                "axis": {"format": "~s", "tickCount": 4},
-            },
-            "tooltip": [
-                {"field": "at", "type": "temporal", "title": "began (UTC)", "format": "%Y-%m-%d %H:%M"},
-                {"field": "hours", "type": "quantitative", "title": "core-hours", "format": ".3s"},
-                {"field": "user", "type": "nominal"},
-                {"field": "processes", "type": "quantitative"},
-            ],
-        },
-    }  # fmt: skip
+    return _chart(
+        values,
+        {"type": "point", "filled": True, "opacity": 0.8, "size": 30},
+        x={"field": "at", "type": "temporal", "title": "began", "scale": {"type": "utc"}},
+        y={"field": "hours", "type": "quantitative", "title": "core-hours waiting", "scale": {"type": "log"},
+           "axis": {"format": "~s", "tickCount": 4}},
+        tooltip=[_tip("at", "temporal", "began (UTC)", "%Y-%m-%d %H:%M"), _HOURS, _tip("user", "nominal"),
+                 _tip("processes", "quantitative")],
+    )  # fmt: skip
 
 
 def targets_chart(targets: Sequence[tuple[str, float, bool]]) -> dict[str, Any]:
     """Chart the time that files lost on each storage target, given its name, seconds, and whether it is slow."""
-    return {
-        **_WIDE,
-        "height": {"step": 18},
-        "data": {
-            "values": [
-                {"target": name, "hours": lost / _HOUR, "state": "slow" if slow else "usual"}
-                for name, lost, slow in targets
-            ]
-        },
-        "mark": "bar",
-        "encoding": {
-            "y": {"field": "target", "type": "nominal", "title": None, "sort": None},
-            "x": {"field": "hours", "type": "quantitative", "title": "hours lost"},
-            "color": {
-                "field": "state", "type": "nominal", "title": None, "sort": ["usual", "slow"],
-                "legend": {"orient": "top"},
-            },
-            "tooltip": [
-                {"field": "target", "type": "nominal"},
-                {"field": "hours", "type": "quantitative", "title": "hours lost", "format": ".3s"},
-                {"field": "state", "type": "nominal"},
-            ],
-        },
-    }  # fmt: skip
+    values = [
+        {"target": name, "hours": lost / _HOUR, "state": "slow" if slow else "usual"} for name, lost, slow in targets
+    ]
+    return _chart(
+        values,
+        "bar",
+        {"step": 18},
+        y={"field": "target", "type": "nominal", "title": None, "sort": None},
+        x={"field": "hours", "type": "quantitative", "title": "hours lost"},
+        color={"field": "state", "type": "nominal", "title": None, "sort": ["usual", "slow"],
+               "legend": {"orient": "top"}},
+        tooltip=[_tip("target", "nominal"), _HOURS | {"title": "hours lost"}, _tip("state", "nominal")],
+    )  # fmt: skip
 
 
 ASSETS: Final = {
-    "site.css": "text/css; charset=utf-8",
-    "site.js": "text/javascript; charset=utf-8",
-    "vega.js": "text/javascript; charset=utf-8",
-    "vega-lite.js": "text/javascript; charset=utf-8",
+    "site.css": "text/css; charset=utf-8", "site.js": "text/javascript; charset=utf-8",
+    "vega.js": "text/javascript; charset=utf-8", "vega-lite.js": "text/javascript; charset=utf-8",
     "vega-embed.js": "text/javascript; charset=utf-8",
 }
 """Files that pages load, with their types; no other file is sent."""
@@ -288,17 +259,9 @@ def _environment() -> Environment:
         ),
     )
     environment.filters |= {
-        "hours": hours,
-        "saved": saved_text,
-        "judged_by": judged_by,
-        "measured": measured,
-        "promised": promised,
-        "signed_hours": signed_hours,
-        "seconds": format_seconds,
-        "bytes": format_bytes,
-        "percent": format_share,
-        "day": lambda moment: _date(moment, "%Y-%m-%d"),
-        "moment": lambda moment: _date(moment, "%Y-%m-%d %H:%M UTC"),
+        "hours": hours, "saved": saved_text, "judged_by": judged_by, "measured": measured, "promised": promised,
+        "signed_hours": signed_hours, "seconds": format_seconds, "bytes": format_bytes, "percent": format_share,
+        "day": lambda moment: _date(moment, "%Y-%m-%d"), "moment": lambda moment: _date(moment, "%Y-%m-%d %H:%M UTC"),
         "thousands": lambda number: f"{number:,}",
     }
     environment.globals |= {"link": _link, "verdicts": VERDICTS}
@@ -352,10 +315,7 @@ def page_of(store: Store, path: str, query: Query, now: datetime) -> str:
     if path != "/" and path not in PAGES:
         raise MissingPageError("There is no such page.")
     common: dict[str, Any] = {
-        "here": path,
-        "place": store.name,
-        "since": query.get("since") or None,
-        "until": query.get("until") or None,
+        "here": path, "place": store.name, "since": query.get("since") or None, "until": query.get("until") or None,
     }
     return _month(store, query, common, now) if path == "/" else PAGES[path](store, query, common)
 
@@ -367,15 +327,11 @@ def _month(store: Store, _: Query, common: dict[str, Any], now: datetime) -> str
         period = period_of(common["since"], common["until"])
         ranked = ranking_in(connection, period, limit=_LARGEST, settings=True)
         days = [(_iso(day), waiting, in_io) for day, _, _, in_io, waiting in read.trend(connection, "day", period)]
-        months = [
-            (_iso(day)[:7], waiting, in_io) for day, _, _, in_io, waiting in read.trend(connection, "month")
-        ]
+        months = [(_iso(day)[:7], waiting, in_io) for day, _, _, in_io, waiting in read.trend(connection, "month")]
         monday = last_monday(now)
         is_latest = always.last is None or always.last < (period.until or always.last + 1)
         fresh = None if not is_latest else news(
-            monday,
-            always.last,
-            read.new_pairs(connection, monday),
+            monday, always.last, read.new_pairs(connection, monday),
             read.groups(connection, "category", read.Period(monday - 7 * WEEKS_BEFORE * _DAY_S, monday)),
             read.groups(connection, "category", read.Period(monday, None)),
         )
@@ -398,8 +354,7 @@ def _ranking(store: Store, query: Query, common: dict[str, Any]) -> str:
         period = period_of(common["since"], common["until"])
         ranked = ranking_in(connection, period, by=by, limit=1_000_000)
     rows = [
-        row
-        for row in ranked.rows
+        row for row in ranked.rows
         if application.lower() in (row.application or "").lower() and user.lower() in (row.user or "").lower()
     ]
     limit = _number(query.get("limit"), 100)
@@ -418,8 +373,7 @@ def _application(store: Store, query: Query, common: dict[str, Any]) -> str:
         users = sorted({of for of, *_ in read.categories_of(connection, name)})
         costliest = read.costliest_runs(connection, name, user, period, _LARGEST)
     points = [
-        (at, waiting, some.user, some.processes)
-        for some in categories
+        (at, waiting, some.user, some.processes) for some in categories
         for at, waiting in zip(some.submitted.tolist(), some.waiting_s.tolist(), strict=True)
         if at >= 0 and waiting > 0
     ]
@@ -461,9 +415,7 @@ def _run(store: Store, query: Query, common: dict[str, Any]) -> str:
         verdict = read.verdicts_of(connection, [digest]).get(digest)
         paths = read.paths_of(connection, [digest])[digest]
         has_profile = read.profile_content(connection, digest) is not None
-    return page(
-        "run", **common, run=run, verdict=verdict, paths=paths, has_profile=has_profile, figures=_figures(run)
-    )
+    return page("run", **common, run=run, verdict=verdict, paths=paths, has_profile=has_profile, figures=_figures(run))
 
 
 def _outcomes(store: Store, _: Query, common: dict[str, Any]) -> str:
@@ -481,9 +433,7 @@ def _targets(store: Store, _: Query, common: dict[str, Any]) -> str:
     shown = rows[:_TARGETS]
     several = len({row.mount for row in rows}) > 1
     names = [f"{row.mount} OST {row.target}" if several else f"OST {row.target}" for row in shown]
-    specs = {
-        "targets": targets_chart([(name, row.lost_s, row.slow) for name, row in zip(names, shown, strict=True)])
-    }
+    specs = {"targets": targets_chart([(name, row.lost_s, row.slow) for name, row in zip(names, shown, strict=True)])}
     return page(
         "targets", specs if rows else None, **common, rows=rows, shown=len(shown),
         target_rows=[
@@ -497,11 +447,7 @@ def _targets(store: Store, _: Query, common: dict[str, Any]) -> str:
 
 
 PAGES: Final[Mapping[str, Callable[[Store, Query, dict[str, Any]], str]]] = {
-    "/application": _application,
-    "/letter": _letter,
-    "/outcomes": _outcomes,
-    "/ranking": _ranking,
-    "/run": _run,
+    "/application": _application, "/letter": _letter, "/outcomes": _outcomes, "/ranking": _ranking, "/run": _run,
     "/targets": _targets,
 }
 """The pages by path, except the month at `/`."""
@@ -544,15 +490,11 @@ def _cost_rows(units: list[tuple[str, float, float]]) -> list[tuple[str, str, st
 def _figures(run: StoredRun) -> list[tuple[str, str]]:
     """Figures that the page does not already show above."""
     return [
-        ("reads", format_count(run.reads)),
-        ("writes", format_count(run.writes)),
-        ("opens", format_count(run.opens)),
+        ("reads", format_count(run.reads)), ("writes", format_count(run.writes)), ("opens", format_count(run.opens)),
         ("metadata operations", format_count(run.metadata)),
         ("collective calls of MPI-IO", format_count(run.collective)),
-        ("independent calls of MPI-IO", format_count(run.independent)),
-        ("files", format_count(run.files)),
-        ("shared files", format_count(run.shared_files)),
-        ("processes that wrote", format_count(run.writers)),
+        ("independent calls of MPI-IO", format_count(run.independent)), ("files", format_count(run.files)),
+        ("shared files", format_count(run.shared_files)), ("processes that wrote", format_count(run.writers)),
         ("time in reads, of all processes", format_seconds(run.read_s)),
         ("time in writes", format_seconds(run.write_s)),
         ("time in metadata operations", format_seconds(run.metadata_s)),

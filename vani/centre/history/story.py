@@ -19,10 +19,7 @@ from vani.centre.history.rows import StoredRun
 from vani.centre.history.runs import read
 from vani.centre.history.runs.store import Store
 from vani.centre.history.schema import Behaviour, Category, Month, Saved, Spread, Story, WorstRun
-from vani.centre.history.settings import (
-    PeriodSettings,
-    user_options,
-)
+from vani.centre.history.settings import PeriodSettings, user_options
 from vani.cli.options import output_option, settings_options
 from vani.cli.output import emit
 from vani.cli.output_guard import check_outputs
@@ -38,6 +35,8 @@ _LEAST_RUNS: Final = 5
 """Minimum number of runs on either side of a change."""
 _LEAST_RATIO: Final = 1.5
 """Ratio of medians below which the behaviour is the same."""
+_LEAST_SAVED_S: Final = 3600.0
+"""A smaller saving is not worth a letter."""
 _NOISE: Final = 3.0
 """Number of times the spread on either side by which medians must differ."""
 Floats = NDArray[np.float64]
@@ -73,14 +72,8 @@ class CategoryRuns:
 
 
 def story(
-    application: str,
-    user: str | None,
-    categories: Sequence[CategoryRuns],
-    *,
-    worst: StoredRun | None,
-    saved: Saved | None,
-    lines: Sequence[str],
-    paths: Sequence[str],
+    application: str, user: str | None, categories: Sequence[CategoryRuns], *, worst: StoredRun | None,
+    saved: Saved | None, lines: Sequence[str], paths: Sequence[str],
 ) -> Story:
     """Summarise the runs of an application.
 
@@ -103,11 +96,8 @@ def story(
         categories=sorted(
             (
                 Category(
-                    user=some.user,
-                    processes=some.processes,
-                    runs=len(some.submitted),
-                    in_io_s=_spread(some.in_io_s),
-                    waiting_s=_spread(some.waiting_s),
+                    user=some.user, processes=some.processes, runs=len(some.submitted),
+                    in_io_s=_spread(some.in_io_s), waiting_s=_spread(some.waiting_s),
                 )
                 for some in categories
             ),
@@ -122,7 +112,7 @@ def story(
         ),
         saved=saved,
         lines=list(lines),
-    )  # fmt: skip
+    )
 
 
 def _costs(categories: Sequence[CategoryRuns]) -> dict[str, Floats]:
@@ -141,16 +131,11 @@ def _months(submitted: Floats, costs: dict[str, Floats]) -> list[Month]:
     months, places = np.unique(
         submitted[timed].astype("datetime64[s]").astype("datetime64[M]").astype(np.int64), return_inverse=True
     )
-    totals = {
-        name: np.bincount(places, cost[timed], minlength=len(months)).tolist() for name, cost in costs.items()
-    }
+    totals = {name: np.bincount(places, cost[timed], minlength=len(months)).tolist() for name, cost in costs.items()}
     return [
         Month(
-            month=str(np.datetime64(month, "M")),
-            runs=runs,
-            core_s=totals["core_s"][at],
-            in_io_s=totals["in_io_s"][at],
-            waiting_s=totals["waiting_s"][at],
+            month=str(np.datetime64(month, "M")), runs=runs, core_s=totals["core_s"][at],
+            in_io_s=totals["in_io_s"][at], waiting_s=totals["waiting_s"][at],
         )
         for at, (month, runs) in enumerate(zip(months.tolist(), np.bincount(places).tolist(), strict=True))
     ]
@@ -186,12 +171,8 @@ def _changes(some: CategoryRuns) -> list[Behaviour]:
         if at is not None:
             changes.append(
                 Behaviour(
-                    user=some.user,
-                    processes=some.processes,
-                    at=float(submitted[at]),
-                    figure=figure,
-                    before=_median(numbers[:at]),
-                    after=_median(numbers[at:]),
+                    user=some.user, processes=some.processes, at=float(submitted[at]), figure=figure,
+                    before=_median(numbers[:at]), after=_median(numbers[at:]),
                 )
             )
     return changes
@@ -233,10 +214,7 @@ def story_text(history: Story) -> str:
             ("month", "runs", "in I/O", "waiting", "waiting share"),
             [
                 (
-                    month.month,
-                    f"{month.runs:,}",
-                    hours(month.in_io_s),
-                    hours(month.waiting_s),
+                    month.month, f"{month.runs:,}", hours(month.in_io_s), hours(month.waiting_s),
                     _share(month.waiting_s, month.core_s),
                 )
                 for month in history.months
@@ -249,12 +227,8 @@ def story_text(history: Story) -> str:
             ("", "user", "processes", "runs", "in I/O per run: min, median, max", "waiting per run"),
             [
                 (
-                    "",
-                    one_line(category.user),
-                    f"{category.processes:,}",
-                    f"{category.runs:,}",
-                    _of_runs(category.in_io_s),
-                    _of_runs(category.waiting_s),
+                    "", one_line(category.user), f"{category.processes:,}", f"{category.runs:,}",
+                    _of_runs(category.in_io_s), _of_runs(category.waiting_s),
                 )
                 for category in history.categories[:_SHOWN]
             ],
@@ -265,8 +239,7 @@ def story_text(history: Story) -> str:
     if len(history.categories) > _SHOWN:
         lines.append(f"  and {counted(len(history.categories) - _SHOWN, 'more category')}")
     lines += (
-        ["", *(change_sentence(change) for change in history.changes[-_SHOWN:])]
-        if history.changes
+        ["", *(change_sentence(change) for change in history.changes[-_SHOWN:])] if history.changes
         else ["", "No change of behaviour."]
     )
     if len(history.changes) > _SHOWN:
@@ -294,6 +267,8 @@ def letter_text(history: Story) -> str:
             f"We checked {counted(saved.judged_runs, 'run')} for settings that would make it faster and found none: "
             f"nothing needs to be changed{_typical(saved)}."
         ]
+    elif saved.high_s is not None and saved.high_s < _LEAST_SAVED_S:
+        lines += ["No setting that we know would save a core-hour: nothing needs to be changed."]
     else:
         lines += [
             f"{one_line(saved.why)}",
@@ -356,11 +331,7 @@ def _worst(history: Story) -> list[str]:
     worst = history.worst
     if worst is None:
         return []
-    day = (
-        ""
-        if worst.submitted is None
-        else f" on {datetime.fromtimestamp(worst.submitted, UTC):%Y-%m-%d %H:%M} UTC"
-    )
+    day = ("" if worst.submitted is None else f" on {datetime.fromtimestamp(worst.submitted, UTC):%Y-%m-%d %H:%M} UTC")
     lines = [
         "",
         f"Worst run{day}: {counted(worst.processes, 'process')}, {format_seconds(worst.runtime_s)}; in I/O "
@@ -372,9 +343,7 @@ def _worst(history: Story) -> list[str]:
 
 def _advice(history: Story) -> list[str]:
     if history.saved is None:
-        return [
-            "No run was judged: `vani history add` with a larger --judge judges it while the logs exist."
-        ]
+        return ["No run was judged: `vani history add` with a larger --judge judges it while the logs exist."]
     saved = history.saved
     if saved.state == "nothing_found":
         return [f"Checked {judged_by(saved)} for settings that would save time, and found none{_typical(saved)}."]
@@ -383,8 +352,7 @@ def _advice(history: Story) -> list[str]:
     figures = _typical(saved) if saved.state == "gain_unknown" else ""
     return [
         f"{how_much} ({judged_by(saved)}{figures}). {one_line(saved.why)}",
-        *(f"  {one_line(line)}" for line in history.lines),
-        f"  (vani explain {saved.rule})",
+        *(f"  {one_line(line)}" for line in history.lines), f"  (vani explain {saved.rule})",
     ]
 
 
@@ -433,14 +401,10 @@ def story_and_runs(
     best = max(judged, key=lambda group: group.waiting_s * known[group.pair].expected, default=None)
     (worst,) = read.costliest_runs(connection, application, user, period, 1)
     summary = story(
-        application,
-        user,
-        categories,
-        worst=worst,
-        saved=saved_of(own, known),
+        application, user, categories, worst=worst, saved=saved_of(own, known),
         lines=() if best is None else known[best.pair].best.lines,
         paths=read.paths_of(connection, [worst.digest])[worst.digest],
-    )
+    )  # fmt: skip
     return summary, categories
 
 

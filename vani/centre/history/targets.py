@@ -16,10 +16,7 @@ from pydantic import Field
 from vani.centre.history.runs import read
 from vani.centre.history.runs.store import Store
 from vani.centre.history.schema import TargetRow
-from vani.centre.history.settings import (
-    PeriodSettings,
-    json_list,
-)
+from vani.centre.history.settings import PeriodSettings, json_list
 from vani.cli.options import settings_options
 from vani.errors import InputError, one_line
 from vani.render.table import table
@@ -83,8 +80,7 @@ def ranked_targets(rows: Iterable[Row], job: str | None = None) -> list[TargetRo
         parts.append(_values(some, categories, jobs))
     if job is not None and job not in jobs:
         raise InputError(
-            f"has no run of job {one_line(job)} whose log names storage targets",
-            where="the history",
+            f"has no run of job {one_line(job)} whose log names storage targets", where="the history",
             todo="leave out --job",
         )
     if not categories:
@@ -147,29 +143,17 @@ def _runs_of(ascending: Floats) -> Iterator[tuple[float, int, int]]:
 
 
 def _row(
-    mount: str,
-    target: int,
-    files: Floats,
-    mean: Floats,
-    times: Floats,
-    lost: Floats,
-    jobs: Iterable[str | None],
+    mount: str, target: int, files: Floats, mean: Floats, times: Floats, lost: Floats, jobs: Iterable[str | None],
 ) -> TargetRow:
     # If such runs take no time, nothing is slow.
     finite = times[np.isfinite(times)]
     typical, lost_s = float(np.median(finite)) if len(finite) else 1.0, float(lost.sum())
     return TargetRow(
-        mount=mount,
-        target=target,
-        runs=len(mean),
-        files=float(files.sum()),
-        mean_s=float(mean.mean()),
-        median_s=float(np.median(mean)),
-        times=typical,
-        lost_s=lost_s,
+        mount=mount, target=target, runs=len(mean), files=float(files.sum()), mean_s=float(mean.mean()),
+        median_s=float(np.median(mean)), times=typical, lost_s=lost_s,
         slow=typical >= _SLOW and lost_s >= _LEAST_LOST_S and float(files.sum()) >= _LEAST_FILES,
         jobs=[job for job in jobs if job is not None],
-    )
+    )  # fmt: skip
 
 
 def targets_as_text(rows: Sequence[TargetRow], limit: int) -> str:
@@ -179,14 +163,9 @@ def targets_as_text(rows: Sequence[TargetRow], limit: int) -> str:
     head = ("mount", "OST", "runs", "files", "time per file: mean", "median", "times the others", "lost")
     cells = [
         (
-            one_line(row.mount),
-            str(row.target),
-            f"{row.runs:,}",
-            format_number(row.files),
-            format_seconds(row.mean_s),
-            format_seconds(row.median_s),
-            format_number(row.times) + (" SLOW" if row.slow else ""),
-            format_seconds(row.lost_s),
+            one_line(row.mount), str(row.target), f"{row.runs:,}", format_number(row.files),
+            format_seconds(row.mean_s), format_seconds(row.median_s),
+            format_number(row.times) + (" SLOW" if row.slow else ""), format_seconds(row.lost_s),
         )
         for row in rows[:limit]
     ]

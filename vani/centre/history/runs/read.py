@@ -6,6 +6,7 @@ read the runs, because accounting jobs arrive and change after them.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
@@ -16,15 +17,7 @@ import numpy as np
 import sqlalchemy as sa
 from numpy.typing import NDArray
 
-from vani.centre.history.rows import (
-    AccountedJob,
-    AnyRow,
-    Letter,
-    Measurement,
-    Source,
-    StoredRun,
-    Verdict,
-)
+from vani.centre.history.rows import AccountedJob, AnyRow, Letter, Measurement, Source, StoredRun, Verdict
 from vani.centre.history.runs import tables
 
 DAY_S: Final = 86400
@@ -35,13 +28,9 @@ _IN_A_QUERY: Final = 500
 """Number of keys in one query."""
 
 GROUPS: Final = {
-    "pair": ("application", "user"),
-    "user": ("user",),
-    "app": ("application",),
-    "category": ("application", "user", "processes"),
-    "file-system": ("file_system", "mount"),
-    "account": ("account",),
-    "qos": ("qos",),
+    "pair": ("application", "user"), "user": ("user",), "app": ("application",),
+    "category": ("application", "user", "processes"), "file-system": ("file_system", "mount"),
+    "account": ("account",), "qos": ("qos",),
 }
 """The ways to group runs, each with the columns that distinguish its groups."""
 
@@ -155,12 +144,8 @@ def whose(
 
 
 _ORDER: Final[Mapping[type, tuple[str, ...]]] = {
-    AccountedJob: ("job",),
-    Letter: ("written", "application", "user"),
-    Measurement: ("digest", "position"),
-    Source: ("path",),
-    StoredRun: ("digest",),
-    Verdict: ("digest",),
+    AccountedJob: ("job",), Letter: ("written", "application", "user"), Measurement: ("digest", "position"),
+    Source: ("path",), StoredRun: ("digest",), Verdict: ("digest",),
 }
 
 
@@ -275,15 +260,28 @@ def category_figures(
         yield name, processes, figures[:, begin:end]
 
 
-def target_times(
-    connection: sa.Connection, period: Period
-) -> Iterator[tuple[str, str, str, int, str | None, str]]:
+def target_times(connection: sa.Connection, period: Period) -> Iterator[tuple[str, str, str, int, str | None, str]]:
     """Mount, application, user, processes, job and times on storage targets, for each run that has these times."""
     of = tables.runs.c
     columns = (of.mount, of.application, of.user, of.processes, of.job, of.target_times)
     known = of.target_times.is_not(None) & period.of(of.submitted)
     for row in connection.execute(sa.select(*columns).where(known).order_by(of.digest)):
         yield row[0], row[1], row[2], row[3], row[4], row[5]
+
+
+def replayable(connection: sa.Connection, period: Period, mount: str | None) -> list[str]:
+    """Digests of the runs that have a start and an I/O time, on a file system or on all; the oldest first."""
+    of = tables.runs.c
+    known = of.submitted.is_not(None) & (of.slowest_s > 0) & (of.runtime_s > 0) & period.of(of.submitted)
+    own = sa.true() if mount is None else of.mount == mount
+    return list(connection.execute(sa.select(of.digest).where(known & own).order_by(of.submitted, of.digest)).scalars())
+
+
+def target_numbers(connection: sa.Connection, digests: Sequence[str]) -> set[int]:
+    """Numbers of the storage targets that files of these runs are on."""
+    of = tables.runs.c
+    texts = among(connection, sa.select(of.target_times).where(of.target_times.is_not(None)), of.digest, digests)
+    return {target for (text,) in texts for target, *_ in json.loads(text)}
 
 
 def pages(connection: sa.Connection, table: sa.Table, key: str, most: int) -> Iterator[list[dict[str, Any]]]:
@@ -367,16 +365,12 @@ def _contents(connection: sa.Connection, table: sa.Table) -> Iterator[tuple[str,
         yield digest, bytes(content)
 
 
-def latest_digests(
-    connection: sa.Connection, application: str, user: str, processes: int, most: int
-) -> list[str]:
+def latest_digests(connection: sa.Connection, application: str, user: str, processes: int, most: int) -> list[str]:
     """The last runs of a category, the oldest of them first; those of unknown time precede all others."""
     of = tables.runs.c
     latest = connection.execute(
-        sa.select(of.digest)
-        .where(whose(tables.runs, application, user, processes))
-        .order_by(of.submitted.is_(None), of.submitted.desc(), of.digest.desc())
-        .limit(most)
+        sa.select(of.digest) .where(whose(tables.runs, application, user, processes))
+        .order_by(of.submitted.is_(None), of.submitted.desc(), of.digest.desc()) .limit(most)
     )
     return list(latest.scalars())[::-1]
 
@@ -404,13 +398,6 @@ def count_jobs_with_runs(connection: sa.Connection, jobs: Sequence[str]) -> int:
     return sum(number for (number,) in counted)
 
 
-def io_seconds_of(connection: sa.Connection, jobs: Sequence[str]) -> dict[str, float]:
-    """Seconds of the slowest process in I/O calls by job, for jobs with runs; a job's launches are added up."""
-    of = tables.runs.c
-    query = sa.select(of.job, sa.func.sum(of.slowest_s)).where(of.slowest_s.is_not(None)).group_by(of.job)
-    return {row[0]: row[1] for row in among(connection, query, of.job, dict.fromkeys(jobs))}
-
-
 def fact(connection: sa.Connection, name: str) -> str | None:
     """A fact about the whole store; None if unknown."""
     of = tables.facts.c
@@ -425,9 +412,7 @@ def groups(connection: sa.Connection, by: str, period: Period) -> list[Group]:
     columns = [of[name] for name in GROUPS[by]]
     pair = [of.application, of.user]
     summed = connection.execute(
-        sa.select(*columns, *pair, *_costs())
-        .where(period.of_sums())
-        .group_by(*dict.fromkeys([*columns, *pair]))
+        sa.select(*columns, *pair, *_costs()).where(period.of_sums()).group_by(*dict.fromkeys([*columns, *pair]))
     )
     wide = len(columns)
     return [Group(tuple(row[:wide]), (row[wide], row[wide + 1]), *row[wide + 2 :]) for row in summed]
@@ -471,17 +456,13 @@ def months(connection: sa.Connection) -> list[tuple[int | None, int, int]]:
     """First day (since 1970), runs and users of each month; the day is None for runs with an unknown start."""
     of = tables.sums.c
     summed = connection.execute(
-        sa.select(of.day, _costs()[0], sa.func.count(sa.distinct(of.user)))
-        .where(of.unit == "month")
-        .group_by(of.day)
-        .order_by(of.day)
+        sa.select(of.day, _costs()[0], sa.func.count(sa.distinct(of.user))) .where(of.unit == "month")
+        .group_by(of.day) .order_by(of.day)
     )
     return [(day if day >= 0 else None, runs, users) for day, runs, users in summed]
 
 
-def trend(
-    connection: sa.Connection, unit: str, period: Period = ALWAYS
-) -> list[tuple[int, int, float, float, float]]:
+def trend(connection: sa.Connection, unit: str, period: Period = ALWAYS) -> list[tuple[int, int, float, float, float]]:
     """First day (since 1970), runs, core-seconds, seconds in I/O and waiting of each `month` or `day` with runs."""
     of = tables.sums.c
     days = Period(*(None if end is None else int(end // DAY_S) for end in (period.since, period.until)))
@@ -495,20 +476,14 @@ def new_pairs(connection: sa.Connection, since: float) -> list[tuple[Group, floa
     of = tables.sums.c
     first = sa.func.min(of.first)
     summed = connection.execute(
-        sa.select(of.application, of.user, first, *_costs())
-        .where(of.unit == "month")
-        .group_by(of.application, of.user)
-        .having(first >= since)
+        sa.select(of.application, of.user, first, *_costs()) .where(of.unit == "month")
+        .group_by(of.application, of.user) .having(first >= since)
     )
     return [(Group((row[0], row[1]), (row[0], row[1]), *row[3:]), row[2]) for row in summed]
 
 
 def categories_of(
-    connection: sa.Connection,
-    application: str,
-    user: str | None = None,
-    processes: int | None = None,
-    *,
+    connection: sa.Connection, application: str, user: str | None = None, processes: int | None = None, *,
     period: Period = ALWAYS,
 ) -> list[tuple[str, int, int, float | None]]:
     """User, processes, runs and last time of each category of an application; the latest first."""

@@ -7,7 +7,7 @@ other.
 from __future__ import annotations
 
 import os
-import re
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,17 +15,16 @@ from typing import Any, Final
 
 import sqlalchemy as sa
 
+from vani.centre.database import READ_ONLY, address_of, in_words
 from vani.centre.history.runs import read, write
 from vani.centre.history.runs.tables import LAYOUT, facts, metadata
-from vani.errors import InputError, StoreError, one_line
+from vani.errors import StoreError, one_line
 from vani.site import setting
 
 PATIENCE_S: Final = 30.0
 """Time that one writer waits for another."""
 
 _MAGIC: Final = b"SQLite format 3\0"
-_DRIVERS: Final = {"postgresql": "postgresql+psycopg", "postgres": "postgresql+psycopg"}
-_URL: Final = re.compile(r"([A-Za-z][A-Za-z0-9+]*)://")
 
 
 def default_place() -> str:
@@ -45,6 +44,8 @@ class Store:
     ----------
     place
         A file path, or `postgresql://...`; None takes `default_place()`.
+    group
+        Group that may read a new file; None: only its owner may.
 
     Raises
     ------
@@ -52,39 +53,23 @@ class Store:
         The URL is of something else, or libraries are missing.
     """
 
-    def __init__(self, place: str | Path | None = None, *, patience_s: float = PATIENCE_S) -> None:
-        place = default_place() if place is None else place
-        url = _URL.match(str(place))
-        self.file = Path(place) if url is None else None
-        self.name = one_line(str(place))
-        options: dict[str, Any] = {}
-        if url is None:
-            address = sa.URL.create("sqlite", database=str(place))
-            options = {"connect_args": {"timeout": patience_s, "check_same_thread": False}}
-        else:
-            if url[1] not in _DRIVERS and url[1] not in _DRIVERS.values():
-                raise InputError(
-                    f"{url[1]}:// cannot be used for a history",
-                    todo="name a file, or postgresql://USER@HOST/DATABASE",
-                )
-            try:
-                address = sa.make_url(str(place)).set(drivername=_DRIVERS["postgresql"])
-            except sa.exc.ArgumentError as error:
-                raise InputError(
-                    "is not the URL of a database", where=url[0], todo="name postgresql://USER@HOST/DATABASE"
-                ) from error
-            self.name = address.set(drivername="postgresql").render_as_string(hide_password=True)
+    def __init__(
+        self, place: str | Path | None = None, *, patience_s: float = PATIENCE_S, group: str | None = None
+    ) -> None:
+        self.group = group
+        self.address = address_of(str(default_place() if place is None else place))
+        self.file, self.name = self.address.file, one_line(self.address.shown)
+        if self.file is None:
+            assert self.address.url is not None
             # From a server without an encoding, text would arrive as bytes.
-            options = {"connect_args": {"client_encoding": "utf8"}}
-        try:
-            self.engine = sa.create_engine(address, poolclass=sa.NullPool, **options)
-        except ImportError as error:
-            raise InputError(
-                "takes a driver for PostgreSQL", where=self.name, todo="pip install 'vani-io[postgresql]'"
-            ) from error
-        if url is None:
-            sa.event.listen(self.engine, "connect", _prepare_sqlite)
-            sa.event.listen(self.engine, "begin", _begin_sqlite)
+            options: dict[str, Any] = {"client_encoding": "utf8"}
+            self.engine = sa.create_engine(self.address.url, poolclass=sa.NullPool, connect_args=options)
+            return
+        options = {"timeout": patience_s, "check_same_thread": False}
+        url = sa.URL.create("sqlite", database=str(self.file))
+        self.engine = sa.create_engine(url, poolclass=sa.NullPool, connect_args=options)
+        sa.event.listen(self.engine, "connect", _prepare_sqlite)
+        sa.event.listen(self.engine, "begin", _begin_sqlite)
 
     @property
     def is_file(self) -> bool:
@@ -133,11 +118,12 @@ class Store:
             self._refuse_foreign()
             if make and self.file is not None:
                 self.file.parent.mkdir(parents=True, exist_ok=True)
+                self._create(self.file)
             elif not self.exists():
                 raise StoreError("is not a history", where=self.name, todo="`vani history add PATH` makes one")
             # SQLite reports this only on a write, before which a hundred thousand logs may have been read.
             if self.file is not None and self.file.exists() and not _is_writable(self.file):
-                raise StoreError(_READ_ONLY[0], where=self.name, todo=_READ_ONLY[1])
+                raise StoreError(READ_ONLY[0], where=self.name, todo=READ_ONLY[1])
             with self._removed_if_empty(), self.engine.connect() as connection, connection.begin():
                 if make and not _is_history(connection):
                     if not self.is_file:
@@ -149,6 +135,26 @@ class Store:
                         write.set_fact(connection, "layout", str(LAYOUT))
                 self._refuse_other_layouts(connection)
                 yield connection
+
+    def _create(self, file: Path) -> None:
+        """Create an empty file for the group or for its owner alone, since a history has all users' paths."""
+        try:
+            handle = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        except FileExistsError:
+            return
+        except PermissionError as error:
+            todo = "name a file in a folder that you may write to"
+            raise StoreError("cannot be opened", where=self.name, todo=todo) from error
+        os.close(handle)
+        if self.group is not None:
+            try:
+                shutil.chown(file, group=self.group)
+            except (LookupError, PermissionError) as error:
+                file.unlink()
+                raise StoreError(
+                    f"cannot be given to the group {self.group}", where=self.name, todo="name one of your groups"
+                ) from error
+            file.chmod(0o640)
 
     def compact(self) -> None:
         """Remove all traces of deleted and replaced data from the store."""
@@ -163,12 +169,11 @@ class Store:
 
     @contextmanager
     def _removed_if_empty(self) -> Iterator[None]:
-        """After an error, remove the file that SQLite creates before it finds that it cannot write."""
-        is_new = self.file is not None and not self.file.exists()
+        """After an error, remove the file that was created for SQLite, which could not write to it."""
         try:
             yield
-        except sa.exc.DBAPIError:
-            if self.file is not None and is_new and self.file.exists() and not self.file.stat().st_size:
+        except (sa.exc.DBAPIError, StoreError):
+            if self.file is not None and self.file.exists() and not self.file.stat().st_size:
                 self.file.unlink()
             raise
 
@@ -223,38 +228,11 @@ class Store:
         try:
             yield
         except sa.exc.DBAPIError as error:
-            raise self._why(str(error.orig)) from error
+            raise in_words(error, self.address) from error
         except OSError as error:
             raise StoreError(
                 f"cannot be used ({error.strerror or error})", where=self.name, todo="name another place"
             ) from error
-
-    def _why(self, said: str) -> StoreError:
-        text = said.lower()
-        for sign, what, todo in _REASONS:
-            if sign in text:
-                return StoreError(what, where=self.name, todo=todo)
-        first = said.strip().split("\n")[0]
-        return StoreError(
-            f"the database cannot be used ({one_line(first)})",
-            where=self.name,
-            todo="repair it, or name another",
-        )
-
-
-_READ_ONLY: Final = ("is read-only", "make the file and its folder writable")
-_REASONS: Final = (
-    ("database is locked", "is locked by another process", "try again when that has ended"),
-    ("readonly", *_READ_ONLY),
-    ("unable to open", "cannot be opened", "name a file in a folder that you may write to"),
-    ("disk is full", "the disk is full: nothing of this step was stored", "free some space and run this again"),
-    ("disk i/o error", "cannot be read or written", "check the disk and its quota, and run this again"),
-    ("not a database", "is not a database, or is damaged", "name another file, or restore a copy"),
-    ("malformed", "is a damaged database", "restore a copy, or add the logs to a new one"),
-    ("connection refused", "the server does not answer", "start it, or correct the URL"),
-    ("password authentication", "the server refuses the user or the password", "correct the URL, or PGPASSFILE"),
-    ("permission denied", "the user may not do this there", "request permission to create and write tables"),
-)
 
 
 def _prepare_sqlite(connection: Any, record: object) -> None:

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 
 from vani.centre.history import rows
 
-LAYOUT: Final = 12
+LAYOUT: Final = 13
 """Version of the tables, stored as the fact `layout`. A store with another one is refused."""
 
 metadata = sa.MetaData()
@@ -28,11 +28,7 @@ class _Texts(sa.TypeDecorator[tuple[str, ...]]):
 
 
 _TYPES: Final[Mapping[str, Any]] = {
-    "bool": sa.Boolean,
-    "float": sa.Double,
-    "int": sa.BigInteger,
-    "str": sa.Text,
-    "tuple[str, ...]": _Texts,
+    "bool": sa.Boolean, "float": sa.Double, "int": sa.BigInteger, "str": sa.Text, "tuple[str, ...]": _Texts,
 }
 
 
@@ -43,9 +39,7 @@ def _table(name: str, row: type, *more: sa.Column[Any] | sa.Index, key: tuple[st
         # Annotations of that module are strings.
         kind, *none = str(field.type).split(" | ")
         columns.append(
-            sa.Column(
-                field.name, _TYPES[kind], primary_key=field.name in key, autoincrement=False, nullable=bool(none)
-            )
+            sa.Column(field.name, _TYPES[kind], primary_key=field.name in key, autoincrement=False, nullable=bool(none))
         )
     return sa.Table(name, metadata, *columns, *more)
 
@@ -114,26 +108,18 @@ sources = _table(
 judged = _table("history_judged", rows.Verdict, key=("digest",))
 letters = _table("history_letters", rows.Letter, key=("application", "user", "written"))
 measured = _table(
-    "history_measured",
-    rows.Measurement,
-    sa.Index("history_measured_of_application", "application", "machine"),
-    key=("digest", "position"),
+    "history_measured", rows.Measurement,
+    sa.Index("history_measured_of_application", "application", "machine"), key=("digest", "position"),
 )
 jobs = _table("history_jobs", rows.AccountedJob, key=("job",))
 
 facts = sa.Table(
-    "history_facts",
-    metadata,
-    sa.Column("name", sa.String(64), primary_key=True),
+    "history_facts", metadata, sa.Column("name", sa.String(64), primary_key=True),
     sa.Column("value", sa.Text, nullable=False),
 )
 
 OF_ROWS: Final[Mapping[type, sa.Table]] = {
-    rows.StoredRun: runs,
-    rows.Source: sources,
-    rows.Verdict: judged,
-    rows.Letter: letters,
-    rows.Measurement: measured,
-    rows.AccountedJob: jobs,
+    rows.StoredRun: runs, rows.Source: sources, rows.Verdict: judged, rows.Letter: letters,
+    rows.Measurement: measured, rows.AccountedJob: jobs,
 }
 """The table of each kind of row."""

@@ -43,9 +43,7 @@ def put_profiles(connection: sa.Connection, contents: Mapping[str, bytes]) -> No
 
 def put_creations(connection: sa.Connection, contents: Mapping[str, tuple[int, bytes]]) -> None:
     """Store the number of files that runs created, and these, packed, by the runs' digests; replaces older ones."""
-    rows = [
-        {"digest": digest, "files": files, "content": content} for digest, (files, content) in contents.items()
-    ]
+    rows = [{"digest": digest, "files": files, "content": content} for digest, (files, content) in contents.items()]
     _replace(connection, tables.creations, rows)
 
 

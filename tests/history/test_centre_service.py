@@ -1,0 +1,127 @@
+"""`vani centre init` and `run`: one file, one service, closed by default."""
+
+from __future__ import annotations
+
+import threading
+import tomllib
+
+import pytest
+from click.testing import CliRunner
+
+pytest.importorskip("sqlalchemy", reason="SQLAlchemy is not installed (vani-io[centre])")
+
+from tests.history.logs import write_log
+from vani import centre
+from vani.centre.history.runs.store import Store
+from vani.centre.service import run
+from vani.centre.service import setup as init
+from vani.centre.service.configuration import load
+from vani.centre.service.setup import centre_init, unit_text
+from vani.cli.main import commands
+from vani.errors import InputError, StoreError
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    for number in range(3):
+        write_log(tmp_path / "logs", number=number)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(init, "read_mounts", lambda: [])
+    return tmp_path
+
+
+def vani(*words):
+    return CliRunner().invoke(commands, ["centre", *map(str, words)])
+
+
+def test_init_without_a_terminal_asks_nothing_and_prints_the_unit(folder):
+    done = vani("init", "--darshan", "logs", "--mount", "/scratch")
+    assert done.exit_code == 0
+    assert f" centre run --config {folder}/centre.toml" in done.stdout
+    assert "UMask=0077" in done.stdout
+    tree = tomllib.loads((folder / "centre.toml").read_text())
+    assert (tree["darshan"], tree["file_system"]["mount"]) == (str(folder / "logs"), "/scratch")
+    with pytest.raises(InputError, match="exists and is not replaced"):
+        centre_init(darshan="logs")
+
+
+def test_init_needs_the_folder_of_logs(folder):
+    with pytest.raises(InputError, match="--darshan: is missing; name the folder of Darshan's logs"):
+        centre_init()
+    with pytest.raises(InputError, match="nowhere: is not a folder"):
+        centre_init(darshan="nowhere")
+    assert not (folder / "centre.toml").exists()
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [("ports = 1", r"centre.toml:3: .*ports"), ("port = 'x'", r"centre.toml:3: .*port"), ("open =", "not TOML")],
+)
+def test_wrong_line_of_the_file_is_named(folder, line, said):
+    (folder / "centre.toml").write_text(f'darshan = "logs"\nhistory = "h.sqlite"\n{line}\n')
+    with pytest.raises(InputError, match=said):
+        load(folder / "centre.toml")
+
+
+def test_from_nothing_to_pages(folder):
+    centre_init(darshan="logs")
+    done = vani("run", "--once")
+    assert (done.exit_code, "3 runs added" in done.stderr) == (0, True)
+    assert (folder / "history.sqlite").stat().st_mode & 0o777 == 0o600
+    assert centre.history_top(db=folder / "history.sqlite").whole.runs == 3
+
+
+def test_service_prints_its_token_once_and_is_closed(folder, monkeypatch):
+    centre_init(darshan="logs", port=0)
+    servers, said = [], []
+    monkeypatch.setattr(run.threading, "Thread", lambda **_: threading.Event())
+    monkeypatch.setattr(threading.Event, "start", lambda self: None, raising=False)
+    monkeypatch.setattr(centre.HistoryServer, "serve_forever", lambda self: servers.append(self.token))
+    for _ in range(2):
+        said.append(vani("run").stderr)
+    assert servers[0] == servers[1] == (folder / "centre.token").read_text().strip()
+    assert f"?token={servers[0]}" in said[0]
+    assert servers[0] not in said[1]
+    assert (folder / "centre.token").stat().st_mode & 0o777 == 0o600
+
+
+def test_unknown_group_is_refused_without_a_file(tmp_path):
+    with pytest.raises(StoreError, match="cannot be given to the group nogroupatall"), Store(
+        tmp_path / "h.sqlite", group="nogroupatall"
+    ).writing(make=True):
+        pass
+    assert not (tmp_path / "h.sqlite").exists()
+
+
+def test_file_system_without_locks_is_named(tmp_path, monkeypatch):
+    import errno  # noqa: PLC0415
+    import fcntl  # noqa: PLC0415
+
+    import sqlalchemy as sa  # noqa: PLC0415
+
+    def no_locks(*_):
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr(fcntl, "lockf", no_locks)
+    store = Store(tmp_path / "h.sqlite")
+    with pytest.raises(StoreError, match="is on a file system without file locks"), store.writing(make=True):
+        raise sa.exc.OperationalError("", {}, Exception("database is locked"))
+
+
+def test_unit_runs_the_service_with_its_file(tmp_path):
+    assert f"centre run --config {tmp_path}/centre.toml" in unit_text(tmp_path / "centre.toml")
+
+
+def test_advice_is_renewed_once_a_day(folder, monkeypatch):
+    centre_init(darshan="logs", mount="/scratch")
+    made = []
+    monkeypatch.setattr(run, "advice_in", lambda *_: made.append(1) or run_advice())
+    for _ in range(2):
+        assert vani("run", "--once").exit_code == 0
+    assert made == [1]
+
+
+def run_advice():
+    from vani.centre.service.advise import SiteAdvice  # noqa: PLC0415
+
+    return SiteAdvice(layout=None, why_none="too few jobs", slow_targets=[], letters=[])

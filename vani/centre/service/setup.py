@@ -1,0 +1,123 @@
+"""`vani centre init`: writes centre.toml, and prints the unit of the one service."""
+
+from __future__ import annotations
+
+import getpass
+import shutil
+import sys
+from importlib.resources import files
+from pathlib import Path
+from typing import Annotated, Any, Final
+
+import click
+from pydantic import Field
+
+from vani.atomic import write_text
+from vani.centre.service.configuration import (
+    CentreConfiguration,
+    ConfigurationSettings,
+    SharedFileSystem,
+    written,
+)
+from vani.cli.options import settings_options
+from vani.collect.file_systems import read_lustre
+from vani.collect.mounts import PARALLEL, read_mounts
+from vani.collect.node import Ask, ask
+from vani.errors import InputError
+from vani.schema.settings import Option
+from vani.units import MiB
+
+_FOLDERS: Final = ("/var/log/darshan", "/darshan/logs", "/darshan-logs", "/scratch/darshan-logs")
+"""Where sites keep Darshan's logs; the first that exists is offered."""
+
+
+class InitSettings(ConfigurationSettings):
+    """What cannot be found out."""
+
+    darshan: Annotated[Path | None, Option(metavar="DIR")] = Field(None, description="Folder of Darshan's logs.")
+    jobs: Annotated[str | None, Option(metavar="sacct|FILE")] = Field(
+        None, description="Job log: `sacct`, or a file that it printed; by default sacct where it is installed."
+    )
+    mount: Annotated[str | None, Option(metavar="DIR")] = Field(
+        None, description="Mount point of the file system; by default the first parallel one."
+    )
+    history: Annotated[str | None, Option(metavar="FILE|URL")] = Field(
+        None, description="The history; by default history.sqlite next to the file."
+    )
+    group: Annotated[str | None, Option(metavar="NAME")] = Field(None, description="Group that may read the history.")
+    port: Annotated[int, Field(ge=0, le=65_535)] = Field(8600, description="Port of the pages.")
+    open: bool = Field(False, description="Serve the pages without a token.")
+
+
+def centre_init(settings: InitSettings | None = None, /, **fields: Any) -> CentreConfiguration:
+    """Write a centre.toml with what the options say and the machine reveals.
+
+    Raises
+    ------
+    InputError
+        The file exists, or the folder of logs is not given or not there.
+    """
+    wanted = InitSettings.of(settings, **fields)
+    if wanted.config.exists():
+        raise InputError("exists and is not replaced", where=wanted.config, todo="edit it, or remove it first")
+    if wanted.darshan is None or not wanted.darshan.is_dir():
+        what = "is missing" if wanted.darshan is None else "is not a folder"
+        raise InputError(what, where=wanted.darshan or "--darshan", todo="name the folder of Darshan's logs")
+    jobs = wanted.jobs or ("sacct" if shutil.which("sacct") else None)
+    configuration = CentreConfiguration(
+        darshan=str(wanted.darshan.resolve()),
+        jobs=jobs if jobs in (None, "sacct") else str(Path(str(jobs)).resolve()),
+        history=wanted.history or str(wanted.config.resolve().with_name("history.sqlite")),
+        file_system=shared_file_system(wanted.mount),
+        **{name: getattr(wanted, name) for name in ("group", "port", "open")},
+    )
+    write_text(wanted.config, written(configuration))
+    return configuration
+
+
+def shared_file_system(mount: str | None = None, programs: Ask = ask) -> SharedFileSystem | None:
+    """The file system at a mount point, or the first parallel one; None if there is none."""
+    chosen = mount or next((entry.dir for entry in read_mounts() or [] if entry.type in PARALLEL), None)
+    if chosen is None:
+        return None
+    known, _ = read_lustre(chosen, programs)
+    size, count = known.stripe_size or MiB, known.stripe_count or 1
+    return SharedFileSystem(mount=chosen, targets=known.osts, stripe_count=count, stripe_size=size)
+
+
+def unit_text(config: Path) -> str:
+    """The unit of the one service."""
+    template = (files("vani.centre.service") / "vani.service").read_text(encoding="utf-8")
+    words = {"vani": shutil.which("vani") or f"{sys.executable} -m vani", "config": config.resolve()}
+    return template.format(**words, user=getpass.getuser(), folder=config.resolve().parent)
+
+
+def _asked(settings: InitSettings) -> InitSettings:
+    """Prompt for what the options leave open."""
+    known = shared_file_system()
+    offered = {
+        "darshan": ("Folder of Darshan's logs", next((folder for folder in _FOLDERS if Path(folder).is_dir()), None)),
+        "jobs": ("Job log: sacct, a file that it printed, or none", "sacct" if shutil.which("sacct") else "none"),
+        "mount": ("Mount point of the file system, or none", "none" if known is None else known.mount),
+    }
+    asked = {name: click.prompt(*of) for name, of in offered.items() if getattr(settings, name) is None}
+    return InitSettings.of(settings, **{name: text for name, text in asked.items() if text != "none"})
+
+
+@click.command("init")
+@settings_options(InitSettings)
+def init_command(settings: InitSettings) -> None:
+    """Write centre.toml for this centre, and print the lines for systemd.
+
+    It prompts for Darshan's folder, the job log and the file system, and reads `mount` and `lfs df`. Options
+    replace questions, and without a terminal it asks nothing.
+    """
+    if sys.stdin.isatty():
+        settings = _asked(settings)
+    configuration = centre_init(settings)
+    known = configuration.file_system
+    about = "no parallel file system found" if known is None else f"{known.mount}, OSTs: {known.targets or 'not known'}"
+    click.echo(f"{settings.config}: written ({about}).", err=True)
+    click.echo("Now: vani centre run. As a service: save this as /etc/systemd/system/vani.service, and", err=True)
+    click.echo("systemctl enable --now vani.", err=True)
+    click.echo(unit_text(settings.config), nl=False)
