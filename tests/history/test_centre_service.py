@@ -1,4 +1,4 @@
-"""`vani centre init` and `run`: one file, one service, closed by default."""
+"""`vani centre init`, `check` and `run`: one file, one service, closed by default."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from vani.centre.history.runs.store import Store
 from vani.centre.service import run
 from vani.centre.service import setup as init
 from vani.centre.service.configuration import load
-from vani.centre.service.setup import centre_init, unit_text
+from vani.centre.service.setup import centre_check, centre_init, unit_text
 from vani.cli.main import commands
 from vani.errors import InputError, StoreError
 
@@ -65,10 +65,26 @@ def test_wrong_line_of_the_file_is_named(folder, line, said):
 
 def test_from_nothing_to_pages(folder):
     centre_init(darshan="logs")
+    before = {finding.what: finding.todo for finding in centre_check(folder / "centre.toml", programs=nothing)}
+    assert before["logs"] == ""
+    assert before["history"] == before["pages"] == "vani centre run makes it"
+    assert vani("check").exit_code == 1
     done = vani("run", "--once")
     assert (done.exit_code, "3 runs added" in done.stderr) == (0, True)
     assert (folder / "history.sqlite").stat().st_mode & 0o777 == 0o600
+    after = {finding.what: finding.found for finding in centre_check(folder / "centre.toml", programs=nothing)}
+    assert after["history"] == "3 runs, 0 damaged files"
     assert centre.history_top(db=folder / "history.sqlite").whole.runs == 3
+
+
+def nothing(command):
+    raise init_no_answer()
+
+
+def init_no_answer():
+    from vani.collect.node import NoAnswer  # noqa: PLC0415
+
+    return NoAnswer("is not installed")
 
 
 def test_service_prints_its_token_once_and_is_closed(folder, monkeypatch):
@@ -83,6 +99,14 @@ def test_service_prints_its_token_once_and_is_closed(folder, monkeypatch):
     assert f"?token={servers[0]}" in said[0]
     assert servers[0] not in said[1]
     assert (folder / "centre.token").stat().st_mode & 0o777 == 0o600
+
+
+def test_check_says_that_others_can_read_the_history(folder):
+    centre_init(darshan="logs")
+    vani("run", "--once")
+    (folder / "history.sqlite").chmod(0o644)
+    (finding,) = (f for f in centre_check(folder / "centre.toml", programs=nothing) if f.what == "history")
+    assert finding.todo == f"chmod 0600 {folder}/history.sqlite"
 
 
 def test_unknown_group_is_refused_without_a_file(tmp_path):

@@ -9,6 +9,7 @@ from vani.cli.lazy_group import commands_from
 _CENTRE = {
     "init": ("vani.centre.service.setup:init_command", "Write centre.toml, and print the unit for systemd."),
     "run": ("vani.centre.service.run:command", "Import logs, judge them, and serve pages and metrics."),
+    "check": ("vani.centre.service.setup:check_command", "Test everything, and print what is missing."),
     "advise": ("vani.centre.service.advise:command", "Advise on layouts, slow OSTs, and users to write to."),
     "demo": ("vani.centre.demo.command:command", "Run days of a modelled centre with every fixed layout."),
 }

@@ -1,10 +1,13 @@
-"""`vani centre init`: writes centre.toml, and prints the unit of the one service."""
+"""`vani centre init` writes centre.toml; `vani centre check` tests everything that it names."""
 
 from __future__ import annotations
 
 import getpass
 import shutil
+import stat
 import sys
+from collections.abc import Callable
+from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Any, Final
@@ -13,19 +16,24 @@ import click
 from pydantic import Field
 
 from vani.atomic import write_text
+from vani.centre.history.discovery import discover
+from vani.centre.history.runs import read
+from vani.centre.history.runs.store import Store
 from vani.centre.service.configuration import (
     CentreConfiguration,
     ConfigurationSettings,
     SharedFileSystem,
+    load,
     written,
 )
 from vani.cli.options import settings_options
 from vani.collect.file_systems import read_lustre
 from vani.collect.mounts import PARALLEL, read_mounts
 from vani.collect.node import Ask, ask
-from vani.errors import InputError
+from vani.errors import InputError, VaniError, one_line
 from vani.schema.settings import Option
-from vani.units import MiB
+from vani.systems import system_of
+from vani.units import MiB, counted
 
 _FOLDERS: Final = ("/var/log/darshan", "/darshan/logs", "/darshan-logs", "/scratch/darshan-logs")
 """Where sites keep Darshan's logs; the first that exists is offered."""
@@ -119,5 +127,109 @@ def init_command(settings: InitSettings) -> None:
     about = "no parallel file system found" if known is None else f"{known.mount}, OSTs: {known.targets or 'not known'}"
     click.echo(f"{settings.config}: written ({about}).", err=True)
     click.echo("Now: vani centre run. As a service: save this as /etc/systemd/system/vani.service, and", err=True)
-    click.echo("systemctl enable --now vani.", err=True)
+    click.echo("systemctl enable --now vani. `vani centre check` tests everything.", err=True)
     click.echo(unit_text(settings.config), nl=False)
+
+
+_Found = tuple[str, str]
+"""What was found, and what to do."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """The outcome of a test: what was tested and found, and what to do; empty if nothing is missing."""
+
+    what: str
+    found: str
+    todo: str = ""
+
+
+def centre_check(config: Path, *, programs: Ask = ask) -> list[Finding]:
+    """Test everything that a centre.toml names.
+
+    Parameters
+    ----------
+    programs
+        Runs `lfs`.
+
+    Raises
+    ------
+    InputError
+        The file is missing or wrong.
+    """
+    known, token = load(config), config.resolve().with_suffix(".token")
+    tests: dict[str, Callable[[], _Found]] = {
+        "logs": lambda: _logs(Path(known.darshan)), "jobs": lambda: _jobs(known.jobs),
+        "history": lambda: _history(known.store(), 0o600 if known.group is None else 0o640),
+        "system": lambda: _system(known.system), "file system": lambda: _file_system(known.file_system, programs),
+        "pages": lambda: ("open to everyone who reaches them", "") if known.open else _token(token),
+    }
+    findings = []
+    for what, test in tests.items():
+        try:
+            findings.append(Finding(what, *test()))
+        except (VaniError, OSError) as error:
+            findings.append(Finding(what, one_line(str(error)), "see there"))
+    return findings
+
+
+def _logs(folder: Path) -> _Found:
+    if next(iter(discover([folder])), None) is None:
+        return f"{folder} has no log yet", "load Darshan in jobs (LD_PRELOAD or wrappers), and see DARSHAN_LOGPATH"
+    return f"{folder} has logs", ""
+
+
+def _jobs(jobs: str | None) -> _Found:
+    if jobs is None:
+        return "no accounting: losses are not summed by account", ""
+    there = shutil.which("sacct") is not None if jobs == "sacct" else Path(jobs).is_file()
+    return f"{jobs} is {'' if there else 'not '}there", "" if there else "install or write it"
+
+
+def _history(store: Store, most: int) -> _Found:
+    if not store.exists():
+        return f"{store.name} is not there yet", "vani centre run makes it"
+    with store.reading() as connection:
+        whole, damaged = read.whole(connection, read.ALWAYS), read.count_damaged(connection)
+    mode = most if store.file is None else stat.S_IMODE(store.file.stat().st_mode)
+    if mode & ~most:
+        return f"others can read it (mode {mode:04o})", f"chmod {most:04o} {store.file}"
+    return f"{counted(whole.runs, 'run')}, {counted(damaged, 'damaged file')}", ""
+
+
+def _system(name: str | None) -> _Found:
+    if name is None:
+        todo = "vani systems detect -o system.yaml, and name it as `system`"
+        return "the machine is not described: advice uses figures of a typical one", todo
+    system_of(name)
+    return f"{name} describes the machine", ""
+
+
+def _file_system(known: SharedFileSystem | None, programs: Ask) -> _Found:
+    if known is None:
+        return "none is named: no advice on layouts", "add [file_system] with `mount`"
+    if not Path(known.mount).is_dir():
+        return f"{known.mount} is not mounted here", "mount it, or run this where it is"
+    now = shared_file_system(known.mount, programs)
+    if now is None or now.targets is None:
+        return f"{known.mount}: lfs df shows no OSTs", "" if known.targets else "install lfs, or set targets"
+    differs = now.targets != known.targets
+    return f"{known.mount} has {now.targets} OSTs", f"set file_system.targets = {now.targets}" if differs else ""
+
+
+def _token(token: Path) -> _Found:
+    if not token.exists():
+        return "no token yet", "vani centre run makes it"
+    return f"the token is in {token}", f"chmod 600 {token}" if token.stat().st_mode & 0o077 else ""
+
+
+@click.command("check")
+@settings_options(ConfigurationSettings)
+@click.pass_context
+def check_command(ctx: click.Context, settings: ConfigurationSettings) -> None:
+    """Test everything that centre.toml names, and print what is missing. Exit status 1: something is."""
+    findings = centre_check(settings.config)
+    for finding in findings:
+        todo = f"; {finding.todo}" if finding.todo else ""
+        click.echo(f"{'MISSING' if finding.todo else 'ok':7}  {finding.what}: {one_line(finding.found)}{todo}")
+    ctx.exit(1 if any(finding.todo for finding in findings) else 0)
