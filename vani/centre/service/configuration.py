@@ -43,6 +43,7 @@ class CentreConfiguration(Model):
     port: Annotated[int, Field(ge=0, le=65_535)] = Field(default=8600, description="their port")
     names: tuple[_Name, ...] = Field(default=(), description="host names by which browsers may address them")
     open: bool = Field(default=False, description="true: everyone who reaches the pages may read them, without a token")
+    hook: _Name | None = Field(default=None, description="folder of what the hook in jobs sets; without it, no hook")
     file_system: SharedFileSystem | None = Field(default=None, description="the shared file system")
 
     def store(self) -> Store:

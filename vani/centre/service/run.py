@@ -8,6 +8,7 @@ import tempfile
 import threading
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Final
 
 import click
@@ -19,6 +20,7 @@ from vani.centre.history.runs import read, write
 from vani.centre.history.serve import history_server
 from vani.centre.service.advise import advice_as_text, advice_in
 from vani.centre.service.configuration import CentreConfiguration, ConfigurationSettings, load
+from vani.centre.service.hook_files import write_hook_files
 from vani.cli.options import settings_options
 from vani.errors import InputError, VaniError
 from vani.units import counted
@@ -79,6 +81,9 @@ def _advise(configuration: CentreConfiguration, say: Say) -> None:
     with store.writing() as connection:
         write.set_fact(connection, ADVICE, f"{today}\n{advice_as_text(advice)}")
     say(advice_as_text(advice).partition("\n")[0])
+    if configuration.hook is not None:
+        number = write_hook_files(store, advice.layout, Path(configuration.hook))
+        say(f"the hook has layouts for {counted(number, 'user')}")
 
 
 class RunSettings(ConfigurationSettings):
