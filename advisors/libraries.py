@@ -270,7 +270,7 @@ def library_of(finding: Finding, profile: Profile) -> tuple[Library | None, bool
             continue
         if 2 * sum(count for name, count in calls.items() if library.sign.search(name)) > sum(calls.values()):
             return library, True
-    claiming = [one for one in LIBRARIES if one.claims and not loaded.isdisjoint(one.modules)]
+    claiming = [candidate for candidate in LIBRARIES if candidate.claims and not loaded.isdisjoint(candidate.modules)]
     is_unnamed = all(name.endswith(("format:None", "format:bin")) for name in calls)
     return (claiming[0] if len(claiming) == 1 and calls and is_unnamed else None), False
 

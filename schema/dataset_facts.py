@@ -55,13 +55,13 @@ _READS_AND_WRITES: Final = frozenset({
 
 def libraries_loaded(paths: Iterable[str]) -> list[str]:
     """Names of packages and shared libraries that read and write data, among the files that a program opened."""
-    found = set()
+    libraries = set()
     for path in paths:
         if "-packages/" in path or ".so" in path or "/python3" in path:
             match = _PACKAGE.search(path) or _SHARED_LIBRARY.search(path) or _STANDARD_LIBRARY.search(path)
             if match is not None and match[1] in _READS_AND_WRITES:
-                found.add(match[1])
-    return sorted(found)
+                libraries.add(match[1])
+    return sorted(libraries)
 
 
 # Specialised contents of a general container format, recognisable only by the file's name.

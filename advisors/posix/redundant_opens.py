@@ -53,7 +53,7 @@ _SEARCHES: Mapping[Search, tuple[str, str]] = {
         "  a message of MPI, a dependency of jobs (sbatch --dependency), a pipe or a socket",
     ),
 }
-"""What look-ups do, and the remedy."""
+"""Purpose of look-ups and the remedy, by kind of search."""
 
 
 class RedundantOpens(Rule):
@@ -128,14 +128,14 @@ class RedundantOpens(Rule):
         return findings or f"no folder's files have {format_count(self.min_redundant)} needless opens or more"
 
     def _looked_up(self, profile: Profile) -> list[Finding]:
-        found = []
+        findings = []
         for at, row, search in searches(profile):
             share = lookup_share(profile, row) or 0.0
             if search not in _SEARCHES or share < self.min_lookups:
                 continue
             what, remedy = _SEARCHES[search]
             nothing = f" ({format_count(row.failed)} find nothing)" if row.failed else ""
-            found.append(
+            findings.append(
                 Finding(
                     target=Target("directory", row.folder, profile.apps[0].name if len(profile.apps) == 1 else None),
                     reason=f"{format_count(row.calls)} look-ups of {format_count(row.names)} names in {row.folder}"
@@ -149,7 +149,7 @@ class RedundantOpens(Rule):
                     apply=f"in the program:\n  {remedy}",
                 )
             )
-        return found
+        return findings
 
     def _reopened(self, items: list[Item]) -> bool:
         flushing = all(flushes_most(item.file.io, self.most_flushing) for item in items)

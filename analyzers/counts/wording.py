@@ -72,7 +72,7 @@ ACCESSES = {
     "bytes_sequential": "null where some calls are out of order, since their bytes are not counted apart",
     "bytes_collective": "null for records of both collective and independent calls, and for the file system's calls",
 }
-"""What the table of accesses lacks."""
+"""Limits of the table of accesses, by column."""
 REMARKS = {
     "traces.records": "calls that were counted; the log contains none of them",
     "traces.functions": (

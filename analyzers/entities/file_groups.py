@@ -376,7 +376,7 @@ def _has_failures(view: View) -> bool:
 
 def _names_of(folders: set[str]) -> dict[str, str]:
     """The name pattern of each folder."""
-    known = {where: f"{found[1]}/**" for where in folders if (found := _INSTALLED.match(where)) is not None}
+    known = {where: f"{installed[1]}/**" for where in folders if (installed := _INSTALLED.match(where)) is not None}
     others = sorted(folders.difference(known))
     patterns = NamePatterns(texts(others))
     return known | {where: patterns.name(code) for where, code in zip(others, patterns.codes.tolist(), strict=True)}
@@ -409,7 +409,7 @@ def _searched(
 
 def _joined(searched: Iterable[set[str]], folders: set[str]) -> dict[str, str]:
     """The common folder of the folders that a loader searches, by folder."""
-    found: dict[str, str] = {}
+    roots: dict[str, str] = {}
     for members in searched:
         tops = defaultdict[str, set[str]](set)
         for member in members:
@@ -419,8 +419,8 @@ def _joined(searched: Iterable[set[str]], folders: set[str]) -> dict[str, str]:
                 continue
             common = posixpath.commonpath(some)
             between = {above for above in _above(some) if above.startswith(f"{common}/")}
-            found.update(dict.fromkeys((some | (between & folders)) - set(found), common))
-    return found
+            roots.update(dict.fromkeys((some | (between & folders)) - set(roots), common))
+    return roots
 
 
 def _above(paths: Iterable[str]) -> set[str]:

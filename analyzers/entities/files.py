@@ -304,11 +304,11 @@ def files(
     }
     # A removal at the end makes no room for another file.
     remains = role_of[measured.listed] != ROLES.index("temporary")
-    made = np.zeros(len(measured.listed), np.int64)
+    creations = np.zeros(len(measured.listed), np.int64)
     if {"makes", "removes"} <= set(survey.columns):
-        made = np.minimum(survey.at(measured.listed, "makes"), survey.at(measured.listed, "removes") + remains)
+        creations = np.minimum(survey.at(measured.listed, "makes"), survey.at(measured.listed, "removes") + remains)
     renamed = np.bincount(view.workload.renames.new, minlength=view.workload.files)[measured.listed]
-    generations = np.maximum(made, renamed).tolist()
+    generations = np.maximum(creations, renamed).tolist()
     numbers = {
         **{name: users.at(measured.listed, name).tolist() for name in users.columns},
         **{name: times.at(measured.listed, name).tolist() for name in times.columns},

@@ -413,18 +413,18 @@ def _asked_alone(view: View) -> Iterator[tuple[int, Kind, int, int | None]]:
     Libraries above MPI-IO keep data in their own caches, so their calls count only where nothing below is recorded.
     """
     balance, survey = view.measured.of(FileBalance), view.measured.survey.files
-    if balance is None or not len(balance.asked):
+    if balance is None or not len(balance.requested):
         return
-    file, kind, layer = unpack(balance.asked.keys, ASKED)
+    file, kind, layer = unpack(balance.requested.keys, ASKED)
     moved = np.where(kind == Kind.READ, survey.at(file, "reads"), survey.at(file, "writes"))
     alone = (moved == 0) & np.isin(file, view.files)
     alone &= (layer == Layer.MPIIO) | np.isin(file, view.files_of_libraries(None)[0])
-    alone &= (balance.asked["bytes"] > 0) | (balance.asked["unsized"] > 0)
+    alone &= (balance.requested["bytes"] > 0) | (balance.requested["unsized"] > 0)
     # The calls of MPI-IO that a library makes request the same bytes as its own.
     highest = {(int(file[at]), int(kind[at])): at for at in np.flatnonzero(alone)[np.argsort(-layer[alone])].tolist()}
     for at in highest.values():
-        size = None if balance.asked["unsized"][at] else int(balance.asked["bytes"][at])
-        yield int(file[at]), Kind(kind[at]), int(balance.asked["calls"][at]), size
+        size = None if balance.requested["unsized"][at] else int(balance.requested["bytes"][at])
+        yield int(file[at]), Kind(kind[at]), int(balance.requested["calls"][at]), size
 
 
 def _below_libraries(view: View) -> Iterator[Unseen]:

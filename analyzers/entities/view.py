@@ -342,7 +342,7 @@ class View:
         return None if spent is None else spent.processes
 
     def requests(self, app: int, layer: int) -> Requests:
-        """What an app's data calls of a library requested."""
+        """Requests of an app's data calls of a library."""
         table = self.measured.of(AccessTable)
         return Requests() if table is None else table.requests(app, layer)
 

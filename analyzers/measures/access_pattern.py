@@ -231,13 +231,13 @@ class _Collector(SumsCollector):
         counts = out["counts"].reshape(-1, len(NAMES))
         counted = counts.any(axis=1)
         self._add_table(groups.listed_phase_file_key[counted], groups.within[counted], counts[counted])
-        held = out["held_class"]
-        known = held >= 0
-        self._add_table(earlier.phase_file[known], earlier.within[known], _EACH[held[known]])
+        classes = out["held_class"]
+        known = classes >= 0
+        self._add_table(earlier.phase_file[known], earlier.within[known], _EACH[classes[known]])
         at = np.flatnonzero(counted & (groups.kind <= Kind.WRITE))
         self._add_bytes(groups.listed_phase_file_key[at], groups.kind[at], groups.within[at], out["ordered"][at])
         size = earlier.operations["size"]
-        at = np.flatnonzero(known & ((held != RANDOM) | (size >= LARGE)))
+        at = np.flatnonzero(known & ((classes != RANDOM) | (size >= LARGE)))
         self._add_bytes(earlier.phase_file[at], earlier.key[at] % 2, earlier.within[at], size[at])
         self._add_strides(np.stack(columns(out["strides"]), axis=1))
         # Copies, because the arrays have room for all calls.

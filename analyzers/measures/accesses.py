@@ -92,7 +92,7 @@ COLUMNS = (
     # bytes and nanoseconds by class of size, bytes in `below` likewise, and bytes by alignment
     *(f"{name}{cell}" for name in _BY_CELL for cell in range(_CELLS)),
 )  # fmt: skip
-"""What the table adds up."""
+"""Sums in each row of the table."""
 _NUMBER = {name: number for number, name in enumerate(COLUMNS)}
 
 
@@ -152,9 +152,9 @@ class Requests:
     def collective_share(self) -> float:
         """Share of the bytes, or of the calls if no bytes are known."""
         sides = (self.reads, self.writes)
-        asked, together = ([of(side) for side in sides] for of in (self.bytes, self.collective))
-        if None not in (*asked, *together) and any(asked):
-            return sum(part or 0 for part in together) / sum(part or 0 for part in asked)
+        requested, together = ([of(side) for side in sides] for of in (self.bytes, self.collective))
+        if None not in (*requested, *together) and any(requested):
+            return sum(part or 0 for part in together) / sum(part or 0 for part in requested)
         return self.both("together") / self.both("calls")
 
 
@@ -314,9 +314,9 @@ class _Collector(SumsCollector):
         row, code = batch.rows[moves].astype(np.int64), groups.codes[moves]
         inner = (row, batch.rank[moves].astype(np.int64), begin, begin + batch.duration[moves])
         collective = np.concatenate((self._collective, requests[requests["collective"] > 0]))
-        made = np.flatnonzero((_owners(collective, *inner) >= 0) & (batch.bytes[moves] != int_table.NO_VALUE))
-        key = self._keys(groups.file[code[made]], groups.kind[code[made]], groups.layer[code[made]])
-        add_columns(self.sums, key, inside=batch.bytes[moves[made]])
+        nested = np.flatnonzero((_owners(collective, *inner) >= 0) & (batch.bytes[moves] != int_table.NO_VALUE))
+        key = self._keys(groups.file[code[nested]], groups.kind[code[nested]], groups.layer[code[nested]])
+        add_columns(self.sums, key, inside=batch.bytes[moves[nested]])
         self._collective = _kept(collective)
         self._ask(requests[requests["layer"] == Layer.MPIIO])
         for (layer, kind), waiting in self._waiting.items():
@@ -338,9 +338,9 @@ class _Collector(SumsCollector):
     @staticmethod
     def _find_files(own: Calls, owner: Ints, file: Ints) -> None:
         """Give calls of unknown file the file of the first call that they made."""
-        made = np.flatnonzero((owner >= 0) & (file >= 0))[::-1]
-        made = made[own["file"][owner[made]] < 0]
-        own["file"][owner[made]] = file[made]
+        nested = np.flatnonzero((owner >= 0) & (file >= 0))[::-1]
+        nested = nested[own["file"][owner[nested]] < 0]
+        own["file"][owner[nested]] = file[nested]
 
     def _hand_down(self, requests: Calls, layer: int) -> None:
         """Add requests to MPI-IO made by data calls of a library."""

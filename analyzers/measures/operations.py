@@ -384,11 +384,11 @@ class LookUps(SumsMeasure):
 
 @dataclass(frozen=True, eq=False)
 class FileBalance:
-    """What shows, by file, that calls are missing."""
+    """Signs, by file, that calls are missing."""
 
     unread: IntTable
     """By file code, `opens`: openings for reading that the program itself made, and closed without a read between."""
-    asked: IntTable
+    requested: IntTable
     """Data calls of libraries by `ASKED`: `calls`, `bytes`, and `unsized` calls."""
     users: IntTable
     """By app and file + 1, `processes`: those with data calls of libraries."""
@@ -466,9 +466,9 @@ class _BalanceCollector(SumsCollector):
         # A read after the close is through a duplicated descriptor.
         self._add_unread(key[closed & same[1:] & (event[2:] != _MOVES)])
         waits = closed & ~same[1:]
-        kept = waits | (opened & ~same[:-1])
-        kept[1:] |= waits[:-1]
-        self._waiting = key[kept], event[:-2][kept]
+        pending = waits | (opened & ~same[:-1])
+        pending[1:] |= waits[:-1]
+        self._waiting = key[pending], event[:-2][pending]
 
     def _add_unread(self, key: Ints) -> None:
         _, file = unpack(key, self._of_file)

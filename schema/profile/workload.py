@@ -82,7 +82,7 @@ class VerdictCause(Model):
 
 
 class VerdictParts(Model):
-    """What the run waits for: shares of the run of the process with most time in I/O calls."""
+    """Things that the run waits for: shares of the run of the process with most time in I/O calls."""
 
     storage: Share = Field(description="share in calls of the file system, and in look-ups of names")
     library: Share = Field(description="share in calls of I/O libraries outside these: exchange, decoding, copying")

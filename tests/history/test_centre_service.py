@@ -72,7 +72,7 @@ def test_from_nothing_to_pages(folder):
     done = vani("run", "--once")
     assert (done.exit_code, "3 runs added" in done.stderr) == (0, True)
     assert (folder / "history.sqlite").stat().st_mode & 0o777 == 0o600
-    after = {finding.what: finding.found for finding in centre_check(folder / "centre.toml", programs=nothing)}
+    after = {finding.what: finding.state for finding in centre_check(folder / "centre.toml", programs=nothing)}
     assert after["history"] == "3 runs, 0 damaged files"
     assert centre.history_top(db=folder / "history.sqlite").whole.runs == 3
 

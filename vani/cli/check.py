@@ -159,7 +159,7 @@ def check(
         tuned=proven,
     )
     if target is not None:
-        saved.write(saved.baseline_of([saved.run_of(one) for one in figures], checks.strip), target)
+        saved.write(saved.baseline_of([saved.run_of(run) for run in figures], checks.strip), target)
     return verdict
 
 
@@ -254,20 +254,20 @@ def _rules_advice(checks: PolicyChecks, figures: Sequence[Figures], system: Any)
     try:
         advice = [
             judge(
-                one.model,
+                run.model,
                 UNKNOWN_SYSTEM if machine is None else machine,
-                profile_ref=ProfileRef(path=one.path, sha256=one.sha256),
+                profile_ref=ProfileRef(path=run.path, sha256=run.sha256),
                 system_ref=SystemRef(name=None if machine is None else machine.name, sha256=""),
                 select=settings.select,
                 ignore=[*settings.ignore, *table.ignore],
                 thresholds=settings.thresholds,
             )
-            for one in figures
+            for run in figures
         ]
     except InputError as error:
         # The table `[advise]` names an unknown rule or threshold.
         raise InputError(error.what, where=error.where or str(checks.path), todo=error.todo) from None
-    return [RulesAdvice(one, forbidden, levels) for one in advice]
+    return [RulesAdvice(document, forbidden, levels) for document in advice]
 
 
 @click.command("check")

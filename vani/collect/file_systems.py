@@ -222,10 +222,10 @@ def layout_problem(folder: Path, layout: str) -> tuple[str, bool | None] | None:
         return f"the {what} is not known ({error})", None
     if what == "layout":
         return _stripes_problem(parse_layout(printed), words)
-    found = [match for form in forms if (match := re.search(form, printed))]
-    if len(found) < len(forms):
+    matches = [match for form in forms if (match := re.search(form, printed))]
+    if len(matches) < len(forms):
         return f"the {what} is not known ({' '.join(command[:3])} names none)", None
-    now = [match[1] for match in found]
+    now = [match[1] for match in matches]
     if [*map(same, now)] == [*map(same, wanted)]:
         return None
     return f"the {what} was not applied ({has.format(*now)})", False

@@ -77,8 +77,8 @@ def _places(
     for leaf in check.leaves:
         seen = set()
         absent = 0 if leaf.in_table else None
-        for one in figures:
-            for match in matches(leaf, one.tree, names, one.path):
+        for profile in figures:
+            for match in matches(leaf, profile.tree, names, profile.path):
                 if match.trail in seen:
                     continue
                 seen.add(match.trail)
@@ -86,7 +86,7 @@ def _places(
                     [find(match.trail, tree, names, absent=absent) for tree in trees]
                     for trees in ([each.tree for each in figures], runs)
                 )
-                place = _place(check, match, now, earlier, one)
+                place = _place(check, match, now, earlier, profile)
                 if place is not None:
                     yield place
         # Every profile has the attributes of the built-in list, unless an app is missing, and apps are counted.
@@ -94,8 +94,8 @@ def _places(
             continue
         for run in runs:
             for match in matches(leaf, run, names, "baseline"):
-                found = [find(match.trail, each.tree, names)[0] for each in figures]
-                if match.trail not in seen and match.value is not None and not any(found):
+                present = [find(match.trail, each.tree, names)[0] for each in figures]
+                if match.trail not in seen and match.value is not None and not any(present):
                     seen.add(match.trail)
                     yield _not_compared(check, match, _why_gone(match, figures[0]))
 
@@ -137,11 +137,11 @@ def _aggregate(
     check: ChangeCheck, figures: Sequence[Figures], runs: Sequence[Tree], names: Names
 ) -> _Compared | Pending:
     def known(trees: Sequence[Tree]) -> tuple[list[int | float], Dimension]:
-        found = [
+        aggregates = [
             aggregated(check.attribute, [match for leaf in check.leaves for match in matches(leaf, tree, names, "")])
             for tree in trees
         ]
-        return [n for n in (number(value) for value, _ in found) if n is not None], found[0][1]
+        return [n for n in (number(value) for value, _ in aggregates) if n is not None], aggregates[0][1]
 
     after, dimension = known([each.tree for each in figures])
     before, _ = known(runs)

@@ -316,8 +316,8 @@ def _correlation(times: Sequence[Times]) -> float:
         return 0.0
     columns = list(zip(*(time.deviations for time in times), strict=True))
     squares = math.fsum(sum(map(mul, a, b)) ** 2 for a in columns for b in columns)
-    found = (squares - count) / (count * (count - 1))
-    return min(1.0, max(0.0, 1 - (1 - found) * degrees / (degrees - 2)))
+    observed = (squares - count) / (count * (count - 1))
+    return min(1.0, max(0.0, 1 - (1 - observed) * degrees / (degrees - 2)))
 
 
 def _beyond(t: float, degrees: int) -> float:

@@ -71,9 +71,9 @@ def verdict_on(
         Nothing could be judged, and `allow_empty` is false.
     """
     figures = checked[0]
-    names = Names(policy.strip, aliases_of(figures.tree, [*runs, *(one.tree for one in checked[1:])]))
+    names = Names(policy.strip, aliases_of(figures.tree, [*runs, *(profile.tree for profile in checked[1:])]))
     # The built-in list needs a baseline. For a single app it does not repeat the workflow's figures.
-    lone = all(len(one.model.apps) == 1 for one in checked)
+    lone = all(len(profile.model.apps) == 1 for profile in checked)
     changes = [
         change
         for change in policy.changes
@@ -81,17 +81,18 @@ def verdict_on(
     ]
     compared, times = judge_changes(changes, checked, runs, names, policy.table.false_alarms)
     outcomes = compared + _worst(
-        [outcome for budget in policy.budgets for outcome in judge_budget(budget, one, names)] for one in checked
+        [outcome for budget in policy.budgets for outcome in judge_budget(budget, profile, names)]
+        for profile in checked
     )
     if policy.rules is not None:
         table = policy.rules
         each = zip(rules, checked, strict=False)
-        outcomes += _worst(judge_advice(table, advice, policy.strip, one.model) for advice, one in each)
+        outcomes += _worst(judge_advice(table, advice, policy.strip, profile.model) for advice, profile in each)
     if tuned is not None:
-        outcomes += _worst(judge_tuned(tuned, one.model) for one in checked)
+        outcomes += _worst(judge_tuned(tuned, profile.model) for profile in checked)
     if not allow_empty and not any(outcome.judgement.status != "unknown" for outcome in outcomes):
         raise _empty(policy, outcomes)
-    outcomes += _worst(judge_completeness(one.model, policy.strip) for one in checked)
+    outcomes += _worst(judge_completeness(profile.model, policy.strip) for profile in checked)
     outcomes += judge_run_sizes(runs) if policy.changes else []
     outcomes = apply_exceptions(outcomes, policy.exceptions, today, figures, names)
     judgements = sorted(_distinct([outcome.judgement for outcome in outcomes]), key=_order)
@@ -103,14 +104,14 @@ def verdict_on(
     judgements = [
         judgement.model_copy(update={"todo": remedies.get(judgement.id, judgement.todo)}) for judgement in judgements
     ]
-    sources = [Source(path=one.path, sha256=one.sha256) for one in checked]
+    sources = [Source(path=profile.path, sha256=profile.sha256) for profile in checked]
     bad = any(_LEVELS[judgement.level] <= _LEVELS[least] for judgement in failed)
     return Check(
         schema="vani.check/1",
         version=version,
         profile=sources[0],
         runs=sources if len(sources) > 1 else [],
-        damage=next(filter(None, (damage(one.model) for one in checked)), None),
+        damage=next(filter(None, (damage(profile.model) for profile in checked)), None),
         policy=policy.source,
         baselines=list(baselines),
         tuned=None if tuned is None else tuned.source,

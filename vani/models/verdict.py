@@ -112,7 +112,7 @@ def could_matter(profile: Profile) -> list[Unseen]:
 
 
 def unseen_bound(profile: Profile) -> str:
-    """What an upper bound on the time of recorded calls leaves out, as a clause; empty if nothing is unseen."""
+    """Clause on the calls that an upper bound on the time of recorded calls leaves out; empty if nothing is unseen."""
     bounds = [entry.most_s for entry in profile.unseen or ()]
     if not bounds:
         return ""

@@ -63,7 +63,7 @@ def cause_line(check: Check, cause: Cause) -> str:
 
 
 def text_of(judgement: Judgement) -> str:
-    """What was found and what to do about it, on one line: the text of a judgement or finding in every format."""
+    """Text of a judgement or finding in every format: the problem and what to do about it, on one line."""
     what = (judgement.message or judgement.id).rstrip(".")
     return one_line(f"{what}; {judgement.todo}" if judgement.todo and judgement.status != "pass" else what)
 

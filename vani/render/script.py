@@ -97,13 +97,13 @@ def render_steps(recommended: Iterable[Step], *, maker: str, name: str = "apply.
         if not step.is_done:
             steps += [*about, *(_comment(f"info, so not done: {line}") for line in step.apply)] if lines else []
             continue
-        done = [found for _, found in lines if found is not None]
+        done = [call for _, call in lines if call is not None]
         steps += about if done else []
         for programs, function, (path, *words) in done:
             calls.append(shlex.join([function, str(len(calls) + 1), path, *words]))
             steps.append(calls[-1])
             needed.setdefault(f"need {programs}")
-        later = [line for line, found in lines if found is None]
+        later = [line for line, call in lines if call is None]
         if later:
             job += [*about, *(f"say {shlex.quote(one_line(line))}" for line in ["", _comment(step.title), *later])]
     bodies = {
@@ -118,7 +118,7 @@ def render_steps(recommended: Iterable[Step], *, maker: str, name: str = "apply.
 
 def lasting_commands(apply: Sequence[str]) -> list[list[str]]:
     """Words of the commands in a step's lines that the script runs itself; the last word is the path."""
-    return [plain_words(line) or [] for line, found in _lines(apply) if found is not None]
+    return [plain_words(line) or [] for line, call in _lines(apply) if call is not None]
 
 
 def plain_words(line: str) -> list[str] | None:
@@ -134,15 +134,15 @@ def _lines(apply: Sequence[str]) -> Iterator[tuple[str, tuple[str, str, list[str
     for line in apply:
         words = plain_words(line) or [""]
         *command, path = words
-        found = None
+        call = None
         # The last word must be a path, not something that `lfs` would take for an option.
         if len(command) > 1 and not path.startswith("-"):
             if command[0] == "lfs" and command[1] in _STEPS:
-                found = "lfs", _STEPS[command[1]], [path, *words]
+                call = "lfs", _STEPS[command[1]], [path, *words]
             for kind, programs, pattern in _ATTRIBUTES:
                 if match := re.fullmatch(pattern, " ".join(command)):
-                    found = programs, "attribute", [path, kind, *match.groups()]
-        yield line, found
+                    call = programs, "attribute", [path, kind, *match.groups()]
+        yield line, call
 
 
 def _comment(text: str) -> str:

@@ -221,7 +221,7 @@ class Ended:
     run: ModelledRun
 
     def stored(self, begin_s: float, number: int) -> tuple[StoredRun, Creations]:
-        """What a history keeps of a Darshan log of the run, on a day that began at `begin_s`."""
+        """Row of a history for a Darshan log of the run, on a day that began at `begin_s`."""
         run, program = self.run, self.job.program
         sums: dict[str, Any] = dict(run.sums)
         stripes = [max(1, run.files[path].layout[-1].count) for path in (*run.written, *run.read)]

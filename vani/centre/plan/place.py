@@ -185,16 +185,20 @@ def _chosen(
 
     if settings.method == "lsa":
         drawn, position = trials.drawn_by_lustre(), {int(index): n for n, index in enumerate(pool.index.tolist())}
-        keys = [(files[one.file].job, files[one.file].creation.path, one.extent.number) for one in requests]
+        keys = [
+            (file.job, file.creation.path, request.extent.number)
+            for request in requests
+            for file in [files[request.file]]
+        ]
         return whole(Chosen([[position[ost] for ost in drawn.get(key, ())] for key in keys], is_least=False))
     if settings.method != "fast":
         return whole(choose(stripes, waves, largest, pool, settings.method))
     methods: list[Method] = ["balanced", "turn"]
     if len(number) <= _MAX_WAVES:
         methods += ["total", "waves"]
-    found = [whole(choose(stripes, waves, largest, pool, method)) for method in methods]
+    flows = [whole(choose(stripes, waves, largest, pool, method)) for method in methods]
     if not trials.is_timed:
-        return found[-1]
+        return flows[-1]
 
     def worth(flow: Chosen) -> tuple[int, float, float]:
         seconds = trials.seconds(extents_of_plan(_placed(files, requests, flow, pool), names))
@@ -203,7 +207,7 @@ def _chosen(
         time = math.inf if seconds is None else round(math.log(max(seconds, 1e-12)) / _ALIKE)
         return sum(not row for row in flow.of), time, fullest
 
-    return min(found, key=worth)
+    return min(flows, key=worth)
 
 
 def _pool(targets: Sequence[Target], snapshot: Snapshot, settings: PlaceSettings) -> tuple[Pool, list[Left]]:

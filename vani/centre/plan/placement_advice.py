@@ -236,10 +236,10 @@ def answers_to(
                 f"{why}; that balances existing bytes, not new ones",
             ),
         ]
-    kept = pool.is_sound & (100 * pool.used < _FULL)
+    usable = pool.is_sound & (100 * pool.used < _FULL)
     widest = max((extent.count for file in files for extent in file.extents), default=0)
-    if kept.sum() < len(pool.index) and widest <= kept.sum():
-        answers.append(_in_pool(layouts, trials, pool, kept))
+    if usable.sum() < len(pool.index) and widest <= usable.sum():
+        answers.append(_in_pool(layouts, trials, pool, usable))
     return answers
 
 
@@ -247,9 +247,9 @@ def _in_pool(
     layouts: Mapping[str, Layout],
     trials: Trials,
     pool: Pool,
-    kept: np.ndarray,
+    usable: np.ndarray,
 ) -> Answer:
-    names = " ".join(f"OST{index:04x}" for index in pool.index[kept].tolist())
+    names = " ".join(f"OST{index:04x}" for index in pool.index[usable].tolist())
     lines = [
         f"lctl pool_new FSNAME.{_POOL}",
         f"lctl pool_add FSNAME.{_POOL} {names}",
@@ -257,11 +257,11 @@ def _in_pool(
         f"lctl set_param lod.*.pool.{_POOL}.spill_target=OTHER_POOL lod.*.pool.{_POOL}.spill_threshold_pct={_FULL}",
     ]
     why = (
-        f"Lustre chooses among {counted(int(kept.sum()), 'OST')}, without the {int((~kept).sum()):,} that are degraded "
-        f"or at least {_FULL} % full; with a spill target (Lustre 2.15), new files go to another pool once this one is "
-        f"{_FULL} % full; replace FSNAME by the file system's name"
+        f"Lustre chooses among {counted(int(usable.sum()), 'OST')}, without the {int((~usable).sum()):,} that are "
+        f"degraded or at least {_FULL} % full; with a spill target (Lustre 2.15), new files go to another pool once "
+        f"this one is {_FULL} % full; replace FSNAME by the file system's name"
     )
-    figures = trials.range_of("as-set", among=kept)
+    figures = trials.range_of("as-set", among=usable)
     return _of("pool", "administrator", lines, figures, why)
 
 

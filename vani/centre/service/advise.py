@@ -124,11 +124,11 @@ def _jobs(connection: sa.Connection, period: read.Period, file_system: SharedFil
     created = read.creations_of(connection, digests)
     known: set[str] = set()
     first_s = runs[0].submitted or 0.0 if runs else 0.0
-    found = (
+    candidates = (
         job_of(run, unpack_creations(created[run.digest]) if run.digest in created else None, first_s, known)
         for run in runs
     )
-    jobs = [job for job in found if job is not None]
+    jobs = [job for job in candidates if job is not None]
     targets = file_system.targets or 1 + max(read.target_numbers(connection, digests), default=-1)
     return jobs, targets
 

@@ -1,4 +1,4 @@
-"""What the hook in jobs sets, as a file for each user. `task_prolog` reads them."""
+"""Settings that the hook applies in jobs, as a file for each user. `task_prolog` reads them."""
 
 from __future__ import annotations
 

@@ -338,9 +338,9 @@ class _Replay:
         active.left -= speed * seconds
         done = active.left <= _TOLERANCE * soonest * speed if seconds >= soonest else active.left <= 0
         if done.any():
-            kept = ~done
-            ended = set(active.step[done].tolist()) - set(active.step[kept].tolist())
-            self._active = _Active(active.target[kept], active.left[kept], active.in_flight[kept], active.step[kept])
+            rest = ~done
+            ended = set(active.step[done].tolist()) - set(active.step[rest].tolist())
+            self._active = _Active(active.target[rest], active.left[rest], active.in_flight[rest], active.step[rest])
             for name in sorted(ended):
                 self._end(name, now + seconds)
         return float(now + seconds)
@@ -407,7 +407,7 @@ def fitted(jobs: Sequence[ReplayJob], targets: int, default: Layout) -> Fit:
         Rates(targets, **_GUESS | {"target_rate": rate * by, "client_rate": rate * other})
         for by, other in ((1, 4), (32, 1))
     ]
-    _, rates = min((searched(begin, (4.0,)) for begin in begins), key=lambda found: found[0])
+    _, rates = min((searched(begin, (4.0,)) for begin in begins), key=lambda fit: fit[0])
     best, rates = searched(rates, (4.0, 2.0, 1.4, 1.15))
     doubts: list[Rates] = []
     for name in _GUESS:

@@ -114,8 +114,8 @@ def command(settings: RunSettings) -> None:
     is_new = not configuration.open and not token_file.exists()
     options = {name: getattr(configuration, name) for name in ("address", "port", "names", "open")}
     with history_server(db=configuration.history, token_file=token_file, **options) as server:
-        kept = "" if configuration.open else f" (the token is in {token_file})"
-        say(f"{server.url}?token={server.token}" if is_new else f"{server.url}{kept}")
+        note = "" if configuration.open else f" (the token is in {token_file})"
+        say(f"{server.url}?token={server.token}" if is_new else f"{server.url}{note}")
         worker = threading.Thread(target=_work_on, args=(configuration, say), daemon=True)
         worker.start()
         server.serve_forever()

@@ -40,7 +40,7 @@ _FOLDERS: Final = ("/var/log/darshan", "/darshan/logs", "/darshan-logs", "/scrat
 
 
 class InitSettings(ConfigurationSettings):
-    """What cannot be found out."""
+    """Settings of a new centre.toml that Vani cannot detect for certain."""
 
     darshan: Annotated[Path | None, Option(metavar="DIR")] = Field(None, description="Folder of Darshan's logs.")
     jobs: Annotated[str | None, Option(metavar="sacct|FILE")] = Field(
@@ -108,8 +108,8 @@ def _asked(settings: InitSettings) -> InitSettings:
         "jobs": ("Job log: sacct, a file that it printed, or none", "sacct" if shutil.which("sacct") else "none"),
         "mount": ("Mount point of the file system, or none", "none" if known is None else known.mount),
     }
-    asked = {name: click.prompt(*of) for name, of in offered.items() if getattr(settings, name) is None}
-    return InitSettings.of(settings, **{name: text for name, text in asked.items() if text != "none"})
+    answers = {name: click.prompt(*of) for name, of in offered.items() if getattr(settings, name) is None}
+    return InitSettings.of(settings, **{name: text for name, text in answers.items() if text != "none"})
 
 
 @click.command("init")
@@ -132,7 +132,7 @@ def init_command(settings: InitSettings) -> None:
 
 
 _Found = tuple[str, str]
-"""What was found, and what to do."""
+"""State that a test found, and what to do."""
 
 
 @dataclass(frozen=True)
@@ -140,7 +140,7 @@ class Finding:
     """The outcome of a test: what was tested and found, and what to do; empty if nothing is missing."""
 
     what: str
-    found: str
+    state: str
     todo: str = ""
 
 
@@ -231,5 +231,5 @@ def check_command(ctx: click.Context, settings: ConfigurationSettings) -> None:
     findings = centre_check(settings.config)
     for finding in findings:
         todo = f"; {finding.todo}" if finding.todo else ""
-        click.echo(f"{'MISSING' if finding.todo else 'ok':7}  {finding.what}: {one_line(finding.found)}{todo}")
+        click.echo(f"{'MISSING' if finding.todo else 'ok':7}  {finding.what}: {one_line(finding.state)}{todo}")
     ctx.exit(1 if any(finding.todo for finding in findings) else 0)

@@ -40,7 +40,7 @@ class Launcher:
     order: str = ""
     """Options that set this order, by which a user may already have set it, separated by blanks."""
     versions: tuple[str, ...] = ()
-    """What `mpirun --version` prints if it is this launcher's."""
+    """Words in the output of `mpirun --version` if it is this launcher's."""
 
 
 _SRUN = Launcher(

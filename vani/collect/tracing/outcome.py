@@ -105,7 +105,7 @@ def _has_wheel_of_h5py(program: Path) -> bool:
 
 @dataclass(frozen=True)
 class Missed:
-    """What a tracer did not record of a file."""
+    """Calls and bytes of a file that a tracer did not record."""
 
     path: str
     calls: int
@@ -224,8 +224,8 @@ def missed(traced: Path, again: Path, files: Sequence[FileAfter]) -> list[Missed
         calls, read, written = (seen - before.get(path, _NONE)).tolist()
         more = max(0, grown.get(path, 0) - int(seen[2]))
         rows.append(Missed(path, calls, max(0, read), max(0, written), more, path in mapped))
-    found = [row for row in rows if row.read or row.written or row.grown or row.is_mapped]
-    return sorted(found, key=lambda row: (not row.is_mapped, -(row.read + row.written + row.grown), row.path))
+    missed = [row for row in rows if row.read or row.written or row.grown or row.is_mapped]
+    return sorted(missed, key=lambda row: (not row.is_mapped, -(row.read + row.written + row.grown), row.path))
 
 
 _NONE: Final = np.zeros(3, np.int64)

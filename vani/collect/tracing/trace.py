@@ -81,7 +81,7 @@ class Trace:
     again: tuple[str, ...] = ()
     """A `vani trace` line that avoids the fault; empty if none is known."""
     missed: tuple[Missed, ...] | None = None
-    """What the tracer did not record, mapped files and most bytes first; None without `check`."""
+    """Files that the tracer did not fully record, mapped files and most bytes first; None without `check`."""
 
     @property
     def exit_status(self) -> int:
