@@ -62,9 +62,9 @@ bench: .venv/.test .venv/.kernels ## measure speed and memory
 
 docs: .venv/.test .venv/.kernels ## regenerate pages, schemas and shown output from the code
 	.venv/bin/python -m vani.schema.document
-	.venv/bin/python -m vani.schema.reference docs/profile.md
-	.venv/bin/python -m vani.advisors.pages docs/rules
-	.venv/bin/python -m vani.systems.pages docs/machines.md
+	.venv/bin/python docs/generators/profile.py
+	.venv/bin/python docs/generators/rules.py
+	.venv/bin/python docs/generators/machines.py
 	.venv/bin/python -m vani.render.report.glossary docs/glossary.md
 	UPDATE_DOCS=1 .venv/bin/python -m pytest --quiet -m "slow or not slow" tests/test_docs.py tests/test_notebooks.py tests/test_gallery.py
 

@@ -19,12 +19,12 @@ from pathlib import Path
 import click
 import pytest
 from distribution import install
+from generators.profile import reference
 from guides import GUIDES, follow, scratch_copy
 from terminal import on_terminal
 
 from vani.calls import CALLS, Flag
 from vani.cli.main import commands
-from vani.schema.reference import reference
 from vani.store.read import Manifest
 
 ROOT = Path(__file__).resolve().parent.parent

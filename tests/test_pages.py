@@ -16,9 +16,9 @@ from pathlib import Path
 import click
 import pytest
 import yaml
+from generators.rules import WITHOUT_CODE
 
 from vani.advisors.catalogue import rules
-from vani.advisors.pages import WITHOUT_CODE
 from vani.cli.main import commands
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -13,10 +13,10 @@ import pytest
 import yaml
 from builders import profile, shared, system
 from click.testing import CliRunner
+from generators.rules import pages
 
 from vani.advisors.catalogue import page_text, read_settings, rules
 from vani.advisors.judge import advise_document
-from vani.advisors.pages import pages
 from vani.cli.main import commands, main
 from vani.errors import InputError
 from vani.render.advice import to_markdown
@@ -249,6 +249,6 @@ def test_the_rules_as_json():
 
 def test_documented_command_regenerates_pages(tmp_path):
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    subprocess.run([sys.executable, "-m", "vani.advisors.pages", str(tmp_path)], check=True, cwd=ROOT, env=environment)
+    subprocess.run([sys.executable, "docs/generators/rules.py", str(tmp_path)], check=True, cwd=ROOT, env=environment)
     made = {path.name: path.read_text() for path in tmp_path.iterdir()}
     assert made == pages()

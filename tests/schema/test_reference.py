@@ -6,10 +6,10 @@ import re
 from typing import Annotated
 
 import pytest
+from generators.profile import reference
 from pydantic import Field, create_model
 
 from vani.schema.model import Model
-from vani.schema.reference import reference
 
 
 def test_types_are_plain_words_and_not_python_names():

@@ -1,4 +1,4 @@
-"""docs/profile.md, made from the models: `python -m vani.schema.reference [FILE]`."""
+"""Makes docs/profile.md from the models: `python docs/generators/profile.py [FILE]`."""
 
 from __future__ import annotations
 

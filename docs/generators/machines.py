@@ -1,4 +1,4 @@
-"""Writes the documentation page of the bundled machines: `python -m vani.systems.pages [FILE]`."""
+"""Writes the page of the bundled machines: `python docs/generators/machines.py [FILE]`."""
 
 from __future__ import annotations
 

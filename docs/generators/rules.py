@@ -1,4 +1,4 @@
-"""Writes the documentation page of every rule and their index: `python -m vani.advisors.pages [FOLDER]`."""
+"""Writes the page of every rule and their index: `python docs/generators/rules.py [FOLDER]`."""
 
 from __future__ import annotations
 
