@@ -5,15 +5,17 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from vani.schema.profile import Access, Profile
 from vani.units import MiB, parse_bytes
+
+if TYPE_CHECKING:
+    from vani.schema.profile import Access, Profile
 
 REQUEST: Final = MiB
 """About a millisecond at 1 GB/s (our choice), the latency of a busy parallel file system."""
 
-Rows = Mapping[tuple[str | None, bool], Sequence[Access]]
+Rows = Mapping[tuple[str | None, bool], Sequence["Access"]]
 """Rows of POSIX and stdio by path, and whether they are reads."""
 
 
