@@ -41,7 +41,7 @@ def won(some: list[Finding]) -> float:
 
 
 def add_up(some: list[Finding], slowest_s: float, calls_s: float, run=RUN) -> list[Finding]:
-    time = IOTime(200.0, slowest_s, slowest_s, calls_s, None, None, (), 1, calls_s)
+    time = IOTime(200.0, slowest_s, slowest_s, calls_s, None, None, (), 1, 0.0, calls_s)
     return together([Judged(StripeCount, finding, won([finding])) for finding in some], time, run)
 
 
