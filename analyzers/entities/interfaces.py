@@ -207,6 +207,9 @@ def accesses(view: View) -> tuple[list[Access] | None, Notes]:
     block, of_block = _block(view)
     notes = {
         "accesses.bytes": _NO_BYTES,
+        "accesses.bytes_by_size": _NO_BYTES,
+        "accesses.bytes_collective": _NO_BYTES,
+        "accesses.time_by_size": "null where the sizes are those of the calls below, or some size is not known",
         "accesses.bytes_misaligned": f"{of_block}; {_NO_PLACE}",
         "accesses.bytes_sequential": _NO_PLACE,
     }
@@ -263,7 +266,8 @@ def _access(
         bytes=bytes_,
         time_s=of["time"] / 1e9 if view.timed else None,
         processes=of["all_callers" if path is None else "callers"] or None,
-        bytes_collective=collective,
+        # The grammars of a quick profile do not order calls, so nobody knows which call made another.
+        bytes_collective=None if "file" in table.notes and layer != Layer.MPIIO else collective,
         bytes_by_size=by_size if is_whole else None,
         time_by_size={n: t / 1e9 for n, t in times.items()} if is_whole and of["time"] and is_timed else None,
         bytes_misaligned=misaligned,

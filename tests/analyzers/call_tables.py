@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from vani.analyzers.characterise import Options, characterise
 from vani.calls import CALLS, FILES, FUNCTIONS, FileClass, Flag, Kind, Layer
-from vani.engine.executor import open_executor
+from vani.engine.cluster import open_executor
 from vani.readers.trace_reader import Limit, Piece
 from vani.schema.profile import Profile
 from vani.store.read import Store, open_store

@@ -41,7 +41,7 @@ def _walk(a: Any, b: Any, where: str) -> Iterator[tuple[str, Any, Any]]:
             yield from _walk(mine[name], others[name], where)
     elif where == "accesses" and isinstance(a, list):
         mine, others = ({(row["file"], row["direction"], row["layer"]): row for row in rows} for rows in (a, b))
-        assert mine.keys() <= others.keys()
+        yield from ((f"{where}.file", key, None) for key in mine.keys() - others.keys())
         for key, row in others.items():
             yield from _walk(mine[key], row, where) if key in mine else [(f"{where}.file", None, key)]
     elif isinstance(a, dict) and isinstance(b, dict):

@@ -236,15 +236,15 @@ JOINS = {"POS002", "POS009", "MIO001"}
 
 @pytest.mark.skipif(not AIIO.is_dir(), reason="the shared logs are not here")
 @pytest.mark.parametrize("pair", PAIRS.values(), ids=PAIRS)
-def test_joining_small_writes_is_advised_first_only_before_tuning(pair):
-    def first(job: str) -> str:
+def test_joining_small_writes_is_advised_only_before_tuning(pair):
+    def numbered(job: str) -> list[str]:
         profile = vani.profile(next(AIIO.glob(f"*_id{job}-*.darshan")))
-        found = vani.advise(profile, system="generic-lustre").recommendations
-        return next(one.rule for one in found if one.rule != "MAT001")
+        advice = vani.advise(profile, system="generic-lustre").recommendations
+        return [one.rule for one in advice if one.rule != "MAT001" and one.severity != "info"]
 
-    before, after = (first(job) for job in pair)
-    assert before in JOINS
-    assert after not in JOINS
+    before, after = (numbered(job) for job in pair)
+    assert JOINS & {*before[:2]}
+    assert not JOINS & {*after}
 
 
 # Twins

@@ -20,7 +20,7 @@ from vani.analyzers.entities.dependencies import app_graph, process_graph
 from vani.analyzers.measures import extents
 from vani.analyzers.measures.extents import ExchangeCounts, ProcessExtents
 from vani.calls import Flag
-from vani.engine.executor import open_executor
+from vani.engine.cluster import open_executor
 
 DATA = Path(__file__).resolve().parents[1] / "data" / "traces"
 KiB = 1024

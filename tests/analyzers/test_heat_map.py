@@ -19,7 +19,7 @@ import vani
 from vani.analyzers import heat_map as module
 from vani.analyzers.heat_map import MAX_BINS, MAX_ROWS, heat_map
 from vani.calls import FileClass, Flag, Kind, Layer
-from vani.engine.executor import open_executor
+from vani.engine.cluster import open_executor
 from vani.schema.timeline import HeatMap
 from vani.store.read import open_store
 

@@ -39,12 +39,16 @@ def shared() -> list[pytest.ParameterSet]:
     ]
 
 
-def assert_equal(*traces: Path, **options) -> tuple[vani.Profile, vani.Profile]:
+REQUESTS = ("accesses", "interfaces")
+"""Attributes with requests of libraries, which a quick profile cannot tell from those on renamed files."""
+
+
+def assert_equal(*traces: Path, without: tuple[str, ...] = (), **options) -> tuple[vani.Profile, vani.Profile]:
     with tempfile.TemporaryDirectory() as store:
         full = vani.profile(*traces, files=None, store=store, **options)
     quick = vani.profile(*traces, files=None, quick=True, **options)
-    assert differences(quick, full) == []
-    assert without_reason(quick, full) == set()
+    assert [one for one in differences(quick, full) if not one[0].startswith(without)] == []
+    assert {where for where in without_reason(quick, full) if not where.startswith(without)} == set()
     assert_lists_files(quick, full)
     return quick, full
 
@@ -177,7 +181,7 @@ def compare(made: list[dict], one_app: bool) -> None:
             }
         )
         try:
-            assert_equal(*traces, job=job)
+            assert_equal(*traces, without=REQUESTS, job=job)
         except InputError as error:
             assert "no rank can be read" in str(error)
 

@@ -48,7 +48,7 @@ def test_a_month_from_the_logs_to_the_letter(run, desk, month):
     assert "\n    lfs setstripe -c" in letter
     # Already striped well; no model gives the gain of aggregators.
     unknown = run("history", "letter", "climate", "u20200", "--database", "h.sqlite").out
-    assert "The possible saving is not known" in unknown
+    assert "the possible saving is not known" in unknown
     settings = run("history", "top", "--settings", "--database", "h.sqlite").out
     assert "POS004" in settings
 

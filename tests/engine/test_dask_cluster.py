@@ -22,8 +22,7 @@ from switched import numpy_alone
 import vani
 from vani.cli.main import main
 from vani.engine import cluster
-from vani.engine.cluster import Cluster, Witness, check_folders, trouble, witness
-from vani.engine.executor import open_executor
+from vani.engine.cluster import Cluster, Witness, check_folders, open_executor, trouble, witness
 from vani.errors import InputError
 from vani.readers.open import open_trace
 from vani.store import write

@@ -16,12 +16,12 @@ from unittest.mock import patch
 import numpy as np
 import pytest
 
-from vani.engine.executor import open_executor
+from vani.engine.cluster import open_executor
 from vani.errors import InputError
 
 SLEEPER = """
 from vani.engine import executor
-from vani.engine.executor import open_executor
+from vani.engine.cluster import open_executor
 
 if __name__ == "__main__":
     # A second worker might still be starting when the first one is interrupted.
@@ -151,7 +151,7 @@ def test_command_without_threads_works_or_fails_in_one_line(tmp_path, scheduler,
 
 
 def test_work_of_one_part_loads_no_dask():
-    code = "import sys; from vani.engine.executor import open_executor as o; print(o().reduce(abs, [-3], sum))"
+    code = "import sys; from vani.engine.cluster import open_executor as o; print(o().reduce(abs, [-3], sum))"
     code += "; print(sorted({'dask', 'distributed'} & set(sys.modules)))"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout == "3\n[]\n"

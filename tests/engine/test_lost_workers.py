@@ -20,7 +20,8 @@ from distributed import Client, LocalCluster
 import vani
 from tests.traces.trace_generator import Workload, generate_trace
 from vani.engine import cluster
-from vani.engine.executor import Executor, Scheduler, open_executor, scheduler_of
+from vani.engine.cluster import open_executor
+from vani.engine.executor import Executor, Scheduler, scheduler_of
 from vani.errors import InputError
 from vani.readers.open import open_trace
 from vani.store import write

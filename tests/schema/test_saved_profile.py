@@ -14,7 +14,10 @@ from vani.schema.saved_profile import SavedProfile, columns_in_order, most_impor
 
 GOLDEN = Path(__file__).resolve().parents[1] / "golden"
 EXAMPLE = GOLDEN / "v3-cm1like-16r.yaml"
-OPTIONAL = {("stripe_count",), ("stripe_size",), ("components",), ("direct_opens",), ("synchronous_opens",)}
+OPTIONAL = {
+    *(("stripe_count",), ("stripe_size",), ("components",)),
+    *(("direct_opens",), ("synchronous_opens",), ("generations",)),
+}
 OF_FILE = ("path", "format", "size", "role", "access", "processes", "format_attributes", "stripe_count", "stripe_size")
 OF_IO = ("bytes", "ops", "time_s", "transfer_size", "access_pattern")
 

@@ -10,7 +10,7 @@ import pytest
 
 from vani.calls import CALLS
 from vani.cli.main import main
-from vani.engine.executor import open_executor
+from vani.engine.cluster import open_executor
 from vani.errors import StoreError
 from vani.readers.open import open_trace
 from vani.store.read import calls_of, open_store

@@ -11,7 +11,7 @@ import pytest
 
 import vani
 from vani.calls import CALLS
-from vani.engine.executor import open_executor
+from vani.engine.cluster import open_executor
 from vani.readers.open import open_trace
 from vani.readers.recorder.reader import RecorderReader
 from vani.store import read, write

@@ -11,7 +11,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from traces.trace_generator import Workload, generate_trace
 
-from vani.engine.executor import open_executor
+from vani.engine.cluster import open_executor
 from vani.readers.open import open_trace
 from vani.readers.trace_reader import Piece, TraceReader
 from vani.store import write

@@ -19,7 +19,7 @@ from vani.cli.options import FILE, output_option, quiet_option, settings_options
 from vani.cli.output import keep_freed_memory, progress_bar, say, shows_progress
 from vani.cli.output_guard import check_outputs
 from vani.cli.sources import Where
-from vani.engine.executor import open_executor
+from vani.engine.cluster import open_executor
 from vani.errors import InputError, TraceError, VaniError
 from vani.readers.files import explained, unchanged
 from vani.readers.open import open_workload

@@ -166,7 +166,7 @@ class Resources:
     @cached_property
     def executor(self) -> Executor:
         """The executor of the tasks."""
-        from vani.engine.executor import open_executor  # noqa: PLC0415 - loads the engine
+        from vani.engine.cluster import open_executor  # noqa: PLC0415 - loads the engine
 
         return self._until.enter_context(open_executor(self.settings.scheduler, progress=self._progress))
 

@@ -20,7 +20,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from vani.engine.executor import Graph, Key, Packing, Progress, Scheduler, unpacked
+from vani.engine.executor import (
+    Executor,
+    Graph,
+    Key,
+    Packing,
+    Processes,
+    Progress,
+    Scheduler,
+    SchedulerLike,
+    scheduler_of,
+    unpacked,
+)
 from vani.errors import InputError
 
 CONNECT_S = 10.0
@@ -394,3 +405,24 @@ def trouble(host: str, problem: str, path: str) -> InputError:
     """The user's error for a worker's answer."""
     what, todo = _FAULTS[problem]
     return InputError(what.format(host), where=path, todo=todo)
+
+
+def open_executor(scheduler: SchedulerLike = None, *, progress: Progress | None = None) -> Executor:
+    """The executor for the scheduler that a user names.
+
+    Parameters
+    ----------
+    scheduler
+        See `scheduler_of`.
+    progress
+        Called when a stage begins and after each task.
+
+    Raises
+    ------
+    InputError
+        There is no such scheduler. A cluster is connected only on first use.
+    """
+    place = scheduler_of(scheduler)
+    if not place.is_local:
+        return Cluster(place, progress)
+    return Processes(place, progress) if place.name == "processes" else Executor(place, progress)

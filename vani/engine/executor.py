@@ -415,29 +415,6 @@ _WORKER_ENVIRONMENT = {
 """Lets a batch's arrays reuse the memory of the previous batch, like `vani.cli.work.keep_freed_memory`."""
 
 
-def open_executor(scheduler: SchedulerLike = None, *, progress: Progress | None = None) -> Executor:
-    """The executor for the scheduler that a user names.
-
-    Parameters
-    ----------
-    scheduler
-        See `scheduler_of`.
-    progress
-        Called when a stage begins and after each task.
-
-    Raises
-    ------
-    InputError
-        There is no such scheduler. A cluster is connected only on first use.
-    """
-    place = scheduler_of(scheduler)
-    if not place.is_local:
-        from vani.engine.cluster import Cluster  # noqa: PLC0415 - few runs need it
-
-        return Cluster(place, progress)
-    return Processes(place, progress) if place.name == "processes" else Executor(place, progress)
-
-
 class Processes(Packing):
     """Runs tasks in one process per processor of this machine. They talk through pipes: no port is open."""
 

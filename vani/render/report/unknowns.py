@@ -75,7 +75,8 @@ class Unknown:
 
 _LEFT_OUT = (
     *("files[].stripe_count", "files[].stripe_size", "files[].components", "job.id", "job.user", "job.command"),
-    *("files[].direct_opens", "files[].synchronous_opens", "dataset.compression"),
+    *("files[].direct_opens", "files[].synchronous_opens", "files[].generations", "dataset.compression"),
+    "lookups[].search_path",
 )
 """Documents omit these if no source records them."""
 
