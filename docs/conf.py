@@ -89,6 +89,8 @@ nitpick_ignore = [
     ("py:class", "vani.analyzers.int_table._ByCell"),
     ("py:class", "vani.columns.Texts"),
     # Rows of tables and parts of documents, which the functions' texts describe.
+    ("py:class", "Missed"),
+    ("py:class", "vani.centre.service.advise.SiteAdvice"),
     ("py:class", "SacctJob"),
     ("py:class", "SharingRules"),
     ("py:class", "Subject"),
