@@ -266,7 +266,7 @@ def _access(
         bytes=bytes_,
         time_s=of["time"] / 1e9 if view.timed else None,
         processes=of["all_callers" if path is None else "callers"] or None,
-        # The grammars of a quick profile do not order calls, so nobody knows which call made another.
+        # The grammars of a quick profile do not order calls, so it is unknown which call made another.
         bytes_collective=None if "file" in table.notes and layer != Layer.MPIIO else collective,
         bytes_by_size=by_size if is_whole else None,
         time_by_size={n: t / 1e9 for n, t in times.items()} if is_whole and of["time"] and is_timed else None,
