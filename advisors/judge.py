@@ -123,7 +123,8 @@ def judge(
 
     `thresholds` maps a rule's id or name to values by threshold name. See `advise_document` for errors.
     """
-    notes = [*notes_on_mounts(None if system_ref.name is None else system, profile), *locking(profile)]
+    notes = list(notes_on_mounts(None if system_ref.name is None else system, profile))
+    notes += [f"{text[0].upper()}{text[1:]}." for text in locking(profile)]
     system = as_recorded(system, profile)
     chosen = [rule(values) for rule, values in _configured(pick(select, ignore), thresholds)]
     matter = next((rule for rule in chosen if isinstance(rule, IOShare)), None) or IOShare()
@@ -377,7 +378,7 @@ def _expected(gain: Gain | str | Perhaps, profile: Profile, *, is_bound: bool) -
     if not is_bound and gain.worst_s > WIDEST**2 * gain.best_s * (1 + 1e-9):
         if gain.worst_s >= gain.before_s:
             return Direction(direction="perhaps faster", why_no_number="it may save nothing, or nearly all of it")
-        return Direction(why_no_number="what it saves is between some and nearly all of the time")
+        return Direction(why_no_number="it may save little of the time, or nearly all of it")
 
     def speedup(after: float) -> float | None:
         # With nothing left, the factor is infinite.

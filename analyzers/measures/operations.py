@@ -371,7 +371,7 @@ class LookUps(SumsMeasure):
         columns |= {f"{name}_ns": np.where(which[name], groups.time, 0)[own] for name in ("opens", "stats", "failed")}
         users = dict.fromkeys(("first_process", "last_process"), groups.process[own])
         sums.add("names", groups.file[own], {**columns, **users, "first": groups.first_start[own]})
-        own = np.flatnonzero(locks)
+        own = np.flatnonzero(locks & (groups.included | (groups.file < 0)))
         amounts = {"calls": groups.count, "failed": np.where(failed, groups.count, 0), "time": groups.time}
         key = pack((groups.function[own], groups.file[own] + 1), (len(workload.functions), workload.files + 1))
         sums.add("locks", key, {name: column[own] for name, column in amounts.items()})
