@@ -38,12 +38,12 @@ LAYERS = 16
 _MOST = 1 << 63
 
 
-def beside(width: int) -> tuple[int, int]:
-    """Widths of keys whose second column has this width, and whose first column may be as large as fits."""
-    return _MOST // width, width
+def key_widths(second: int) -> tuple[int, int]:
+    """Widths of keys of two columns: the first is as wide as fits."""
+    return _MOST // second, second
 
 
-SIDES = beside(2)
+SIDES = key_widths(2)
 """Widths of keys of a group and a kind, read or write."""
 
 

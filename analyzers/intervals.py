@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vani.analyzers.int_table import Factorized, IntTable, IntTableBuilder, beside, pack, unpack
+from vani.analyzers.int_table import Factorized, IntTable, IntTableBuilder, key_widths, pack, unpack
 from vani.distinct import distinct
 from vani.kernels import available, call, dtype_of
 
@@ -238,14 +238,14 @@ KEYS = 16
 
 
 class RunningUnion:
-    """Adds up union lengths by group, a key of the process and a number below `width` (`keys.beside`).
+    """Adds up union lengths by group, a key of the process and a number below `width` (`int_table.key_widths`).
 
     Intervals of the last process are kept until no later call can touch them. If a process runs calls concurrently,
     calls may be recorded long after calls that began later.
     """
 
     def __init__(self, width: int, threaded: Ints) -> None:
-        self._widths = beside(width)
+        self._widths = key_widths(width)
         self._threaded = threaded
         self._pending = Intervals()
         self._lengths = IntTableBuilder()
@@ -313,7 +313,7 @@ class CallsOfUnions:
         end = start + self.duration[every]
         rows = [np.flatnonzero((self.keys >> key & 1)[self.codes]) for key in range(KEYS)]
         at, key = np.concatenate(rows), np.repeat(np.arange(KEYS), [len(some) for some in rows])
-        return pack((self.process[self.codes[at]], key), beside(KEYS)), start[at], end[at]
+        return pack((self.process[self.codes[at]], key), key_widths(KEYS)), start[at], end[at]
 
 
 class RunningUnions:
@@ -419,7 +419,7 @@ class RunningUnions:
         return key, intervals["start"], intervals["end"]
 
     def _book(self, process: NDArray[Any], key: NDArray[Any], time: Ints) -> None:
-        self._lengths.add(pack((process, key), beside(KEYS)), {"time": time})
+        self._lengths.add(pack((process, key), key_widths(KEYS)), {"time": time})
 
     def stop(self, instead: RunningUnion) -> None:
         """Pass on incomplete unions; no more calls may follow."""
@@ -427,7 +427,7 @@ class RunningUnions:
         key, start, end = self._open()
         if len(key):
             owner = np.full(len(key), self._owner)
-            keys = pack((owner, key), beside(KEYS))
+            keys = pack((owner, key), key_widths(KEYS))
             instead.add(keys, start, end, current=self._owner, latest=int(start.max()))
         self._count, self._last = 0, np.full((1, KEYS), -1)
 

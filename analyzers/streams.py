@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vani.analyzers.int_table import NO_VALUE, SIDES, Factorized, beside, pack, unpack
+from vani.analyzers.int_table import NO_VALUE, SIDES, Factorized, key_widths, pack, unpack
 from vani.distinct import distinct
 from vani.kernels import OperationBit, dtype_of
 
@@ -288,7 +288,7 @@ class Events:
         at = np.zeros(len(both), np.int64)
         if len(both) and len(stream):
             # A batch has few processes, so keys are relative to its first stream.
-            low, of_row = stream[0], beside(len(calls.group))
+            low, of_row = stream[0], key_widths(len(calls.group))
             after = pack((np.maximum(both - low, 0), np.concatenate((row, row))), of_row)
             at = np.searchsorted(pack((stream - low, calls.rows), of_row), after)
         late = self.pending

@@ -27,7 +27,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from vani.analyzers.int_table import NO_VALUE, beside, pack, unpack
+from vani.analyzers.int_table import NO_VALUE, key_widths, pack, unpack
 from vani.calls import FileClass, Flag
 from vani.columns import Texts, texts, to_numpy
 from vani.distinct import distinct
@@ -36,7 +36,7 @@ Ints = NDArray[np.int64]
 
 BUCKETS = 4096
 """Maximum number of moments at which the ends of files are known: the run is divided into this many equal pieces."""
-MOMENTS = beside(BUCKETS + 1)
+MOMENTS = key_widths(BUCKETS + 1)
 """Widths of keys of an entity and a moment."""
 
 
@@ -248,8 +248,8 @@ class Lives:
         moments = distinct(times)
         width = len(moments) + 2
         name = np.repeat(np.arange(len(self.first) - 1), np.diff(self.first))
-        keys = pack((name, np.searchsorted(moments, times) + 1), beside(width))
-        wanted = pack((place, np.searchsorted(moments, until, side="right")), beside(width))
+        keys = pack((name, np.searchsorted(moments, times) + 1), key_widths(width))
+        wanted = pack((place, np.searchsorted(moments, until, side="right")), key_widths(width))
         return np.searchsorted(keys, wanted, side="right") - self.first[place]
 
 

@@ -122,7 +122,7 @@ def _compare(found: dict[str, Any], generated: Generated | None) -> None:
     written = [generated.calls, generated.bytes_read, generated.bytes_written]
     profiled = [found["records"], *found["bytes"]]
     if written != profiled:
-        raise CommandError(f"the profile tells {profiled} (calls, bytes read, written); {written} are in the trace")
+        raise CommandError(f"the profile has {profiled} (calls, bytes read, written), the trace {written}")
 
 
 if __name__ == "__main__":

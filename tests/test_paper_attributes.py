@@ -90,7 +90,7 @@ def test_attributes_that_the_trace_cannot_hold_come_from_machine_and_job():
     assert data["format_attributes"]["dims"] == 1
 
 
-@pytest.mark.skipif(not PAPER.is_file(), reason="the paper is not beside the repository")
+@pytest.mark.skipif(not PAPER.is_file(), reason="the paper is not here")
 def test_the_attributes_are_those_that_the_paper_prints():
     printed: dict[str, list[str]] = {}
     table = None

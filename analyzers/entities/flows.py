@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from vani.analyzers.int_table import Factorized, IntTable, beside, pack, unpack
+from vani.analyzers.int_table import Factorized, IntTable, key_widths, pack, unpack
 from vani.analyzers.measures.extents import NEVER, ExchangeCounts, ProcessExtents
 from vani.calls import Kind
 from vani.distinct import distinct
@@ -45,7 +45,7 @@ def _joint(*columns: Ints) -> Ints:
     """Codes from 0 for rows of small numbers; equal rows share a code."""
     numbers = np.zeros(len(columns[0]), np.int64)
     for column in columns:
-        numbers = Factorized.of(pack((numbers, column), beside(int(column.max(initial=0)) + 1))).codes
+        numbers = Factorized.of(pack((numbers, column), key_widths(int(column.max(initial=0)) + 1))).codes
     return numbers
 
 
@@ -110,7 +110,7 @@ class Flows:
 
 
 def _distinct_pairs(block: Ints, process: Ints) -> tuple[Ints, Ints]:
-    widths = beside(int(process.max(initial=0)) + 1)
+    widths = key_widths(int(process.max(initial=0)) + 1)
     block, process = unpack(distinct(pack((block, process), widths)), widths)
     return block, process
 
@@ -195,7 +195,7 @@ class _Written:
         self._early_of_file = distinct(self._key(writes.file, early))
 
     def _key(self, group: Ints, rank: Ints) -> Ints:
-        return pack((group, rank), beside(len(self._late) + len(self._early) + 1))
+        return pack((group, rank), key_widths(len(self._late) + len(self._early) + 1))
 
     def order(self, reads: _Calls) -> tuple[Ints, Ints]:
         """Reads of one file differ in which of its writes had ended, and which had begun."""

@@ -17,7 +17,7 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
-from vani.analyzers.int_table import KINDS, IntTable, beside, group, pack, unpack
+from vani.analyzers.int_table import KINDS, IntTable, group, key_widths, pack, unpack
 from vani.analyzers.intervals import Intervals, merge, total_length
 from vani.analyzers.passes.call_times import CallTimes, TimedGroup, widths_of
 from vani.analyzers.workload import Context, SurveyFindings
@@ -31,7 +31,7 @@ _ROWS = 1 << 19
 WRITE_OR_SYNC, ALL = KINDS, KINDS + 1
 """Unions of several kinds, numbered after the kinds themselves."""
 WIDTH = KINDS + 2
-_OF_GROUP = beside(WIDTH)
+_OF_GROUP = key_widths(WIDTH)
 """Widths of keys of group and kind, or `WRITE_OR_SYNC` or `ALL`."""
 
 Ints = NDArray[np.int64]

@@ -31,7 +31,7 @@ from vani.distinct import distinct
 Ints = NDArray[np.int64]
 
 _WIDTH = int_table.KINDS + 1
-_KINDS, _LAYERS = int_table.beside(_WIDTH), int_table.beside(int_table.LAYERS)
+_KINDS, _LAYERS = int_table.key_widths(_WIDTH), int_table.key_widths(int_table.LAYERS)
 """Widths of keys of an entity and a kind (or all), and of an entity and a layer."""
 _PHASES = -1 - _WIDTH
 """Groups of kept intervals at or below this number are phases."""
@@ -255,7 +255,7 @@ class _IoTimeCollector(SumsCollector):
 
 
 _FIRST = 256
-_CALLS = int_table.beside(_FIRST)
+_CALLS = int_table.key_widths(_FIRST)
 """Widths of keys of trace and call."""
 
 

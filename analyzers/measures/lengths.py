@@ -138,8 +138,8 @@ def _lengths_set_by_libraries(batch: Batch) -> Ints:
 
 _MOMENTS = 64
 _WIDTH = _MOMENTS + 2
-_KEY_MOMENT = int_table.beside(_WIDTH)
-_STRETCH = (int_table.beside(_WIDTH**2)[0], _WIDTH, _WIDTH)
+_KEY_MOMENT = int_table.key_widths(_WIDTH)
+_STRETCH = (int_table.key_widths(_WIDTH**2)[0], _WIDTH, _WIDTH)
 """Widths of keys of file, and of the times of the last truncation and of the last write."""
 _MOST = 1 << 20
 _MARGIN_NS = 1_000_000_000

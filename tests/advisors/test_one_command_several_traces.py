@@ -32,7 +32,7 @@ def stripes(trace: str, system: str) -> object:
 SMALL = {"LUS002": {"min_bytes": 1 << 20, "enough": 1e12, "collective_enough": 1e12}}
 
 
-@pytest.mark.skipif(not TRACES.exists(), reason="the shared traces are not beside the repository")
+@pytest.mark.skipif(not TRACES.exists(), reason="the shared traces are not here")
 @pytest.mark.parametrize("system", ["tianhe-prototype", "generic-lustre"])
 @pytest.mark.parametrize("command", SAME)
 @pytest.mark.sampled(3)

@@ -60,7 +60,7 @@ def test_a_scratch_file_has_a_generation_for_each_creation(tmp_path):
     assert (once.role, once.generations) == ("temporary", None)
 
 
-@pytest.mark.skipif(not CASES.is_dir(), reason="the shared cases are not beside the repository")
+@pytest.mark.skipif(not CASES.is_dir(), reason="the shared cases are not here")
 def test_chunks_of_zarr_that_each_step_replaces(tmp_path):
     with tarfile.open(CASES / "zarr-steps-strace.tgz") as archive:
         archive.extractall(tmp_path, filter="data")

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vani.analyzers.int_table import beside, pack, unpack
+from vani.analyzers.int_table import key_widths, pack, unpack
 from vani.analyzers.workload import Ends
 
 shapes = st.lists(st.integers(1, 1 << 15), min_size=1, max_size=4)
@@ -70,7 +70,7 @@ def test_a_number_outside_its_width_is_refused(number):
 
 
 def test_first_key_column_may_use_all_bits_left_by_the_second():
-    widths = beside(1000)
+    widths = key_widths(1000)
     largest = np.array([widths[0] - 1])
     assert [int(column[0]) for column in unpack(pack((largest, 999), widths), widths)] == [widths[0] - 1, 999]
     with pytest.raises(ValueError, match="in a column of width"):

@@ -22,7 +22,7 @@ SHARED = Path(__file__).resolve().parents[3] / "shared"
 TRACES = SHARED / "traces"
 CM1 = SHARED / "traces-parquet" / "cm1-lassen"
 
-pytestmark = pytest.mark.skipif(not SHARED.is_dir(), reason="the shared traces are not beside the repository")
+pytestmark = pytest.mark.skipif(not SHARED.is_dir(), reason="the shared traces are not here")
 
 MANIFEST = yaml.load((TRACES / "MANIFEST.yaml").read_text(), yaml.CSafeLoader) if SHARED.is_dir() else []
 REFERENCE = json.loads((TRACES / "reference.json").read_text()) if SHARED.is_dir() else {}

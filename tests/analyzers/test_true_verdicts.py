@@ -27,7 +27,7 @@ from vani.schema.profile import Profile
 ROOT = Path(__file__).resolve().parents[2]
 TRACES = ROOT / "tests" / "data" / "traces"
 CASES = ROOT.parent / "shared" / "cases"
-has_cases = pytest.mark.skipif(not CASES.is_dir(), reason="the shared cases are not beside the repository")
+has_cases = pytest.mark.skipif(not CASES.is_dir(), reason="the shared cases are not here")
 
 BLIND = {
     "fstream-recorder": {"stream_buffered": 9},

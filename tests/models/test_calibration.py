@@ -47,7 +47,7 @@ def test_the_factor_is_the_median_of_the_machines():
     assert factor({"a": [math.log(2)], "b": [-math.log(3)], "c": [math.log(9)]}) == pytest.approx(3)
 
 
-@pytest.mark.skipif(not DATA.exists(), reason="the measurements are not beside the repository")
+@pytest.mark.skipif(not DATA.exists(), reason="the measurements are not here")
 @pytest.mark.slow
 def test_ranges_cover_machines_they_were_not_fitted_to():
     machines = points()

@@ -13,7 +13,7 @@ from vani.models.stripe_count import RANGE_EXPONENT, measured_per_node, nearest_
 from vani.schema.system import StripeCurve
 from vani.units import GiB
 
-pytestmark = pytest.mark.skipif(not DATA.exists(), reason="the measurements are not beside the repository")
+pytestmark = pytest.mark.skipif(not DATA.exists(), reason="the measurements are not here")
 
 
 def _mean_of_machines(rule, measured):

@@ -77,7 +77,7 @@ def bytes_per_file(reading: Reading, *, without: str = "") -> dict[str, dict[str
     return totals
 
 
-@pytest.mark.skipif(not SHARED.is_dir(), reason="the shared traces are not beside the repository")
+@pytest.mark.skipif(not SHARED.is_dir(), reason="the shared traces are not here")
 def test_bundled_traces_and_their_reference_match_the_shared_ones():
     bundled = json.loads((BUNDLED / "reference.json").read_text())
     assert set(bundled) == {p.name for p in BUNDLED.iterdir() if p.is_dir()}

@@ -55,7 +55,7 @@ REAL = [
 ]
 NEWEST = SHARED.with_name("traces-new")
 needs_shared_traces = pytest.mark.skipif(
-    not SHARED.is_dir(), reason="the shared traces are not beside the repository"
+    not SHARED.is_dir(), reason="the shared traces are not here"
 )
 
 

@@ -64,10 +64,10 @@ def _summary(done: Trace) -> list[str]:
 
 def _missed(missed: Sequence[Missed], tracer: str) -> list[str]:
     """A table of what the tracer did not record."""
-    name, beside = _TRACERS[tracer], "" if tracer == "strace" else ", compared with a second run under strace"
+    name, second = _TRACERS[tracer], "" if tracer == "strace" else ", compared with a second run under strace"
     if not missed:
-        return [f"Missed nothing by {name}{beside}"]
-    lines = [f"Missed by {name}{beside}:", f"{'written':>10}{'read':>10}{'calls':>10}{'grown':>10}"]
+        return [f"Missed nothing by {name}{second}"]
+    lines = [f"Missed by {name}{second}:", f"{'written':>10}{'read':>10}{'calls':>10}{'grown':>10}"]
     lines += [_row([file], f"{file.path}{', mapped' * file.is_mapped}") for file in missed[:_SHOWN]]
     if len(missed) > _SHOWN:
         lines.append(_row(missed[_SHOWN:], f"{counted(len(missed) - _SHOWN, 'more file')}"))
