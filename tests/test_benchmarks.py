@@ -248,7 +248,7 @@ class TestCommand:
         wrong = {"records": 1, "bytes": [0, 0], "samples": []}
         monkeypatch.setattr("benchmarks.costs.memory", lambda *_, **__: wrong)
         assert main(["--calls", "2000", "--only", "memory"]) == 3
-        assert "are in the trace" in capsys.readouterr().err
+        assert "the profile has [1, 0, 0]" in capsys.readouterr().err
 
 
 def test_the_page_names_every_part_and_every_peer():
