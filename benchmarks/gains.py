@@ -19,7 +19,7 @@ from typing import Final
 
 import vani
 from benchmarks.data import DATA, aiio, markdown, no_measurements, print_table
-from benchmarks.stripes import Kind, MeasuredRun, advice, runs, scores_of
+from benchmarks.stripes import KINDS, MeasuredRun, advice, aims_of, runs, scores_of
 from vani.models import stripe_count
 from vani.models.calibration import SPREAD
 from vani.schema.advice import Expected
@@ -96,11 +96,6 @@ def of_advice(data: Path = DATA, *, curves: bool) -> tuple[Change, ...]:
     return tuple(rows)
 
 
-def by_machine(points: Sequence[Change]) -> dict[str, list[Change]]:
-    machines = sorted({point.run.machine for point in points})
-    return {name: [point for point in points if point.run.machine == name] for name in machines}
-
-
 HEAD: Final = (
     "machine", "changes", "with a number", "in the range", "widest range, high / low", "low end above 1.05, but slower",
 )  # fmt: skip
@@ -117,7 +112,9 @@ def row(name: str, points: Sequence[Change]) -> tuple[object, ...]:
 
 def gains_of_counts() -> list[str]:
     """Other counts of a run from two counts of its machine's curve, as lines of Markdown."""
-    return markdown(HEAD, [row(*one) for one in (by_machine(of_curves()) | {"all": of_curves()}).items()])
+    machines = sorted({point.run.machine for point in of_curves()})
+    rows = [row(name, [point for point in of_curves() if point.run.machine == name]) for name in machines]
+    return markdown(HEAD, [*rows, row("all", of_curves())])
 
 
 def print_gains() -> None:
@@ -163,12 +160,13 @@ def tables() -> dict[str, list[str]]:
     """Both tables as lines of Markdown; empty if the measurements are not available."""
     if not DATA.exists():
         return {}
-    kinds: tuple[Kind, ...] = ("collective", "independent")
-    machines = sorted({run.machine for run in runs() if run.kind in kinds})
+    machines = sorted({run.machine for run in runs()})
     rows = [
         _counts(f"{kind}, {words}", machines, scores_of(kind, knows_nodes=knows_nodes, left_out=left_out))
-        for kind, (words, knows_nodes, left_out) in itertools.product(kinds, _WAYS)
+        for kind, (words, knows_nodes, left_out) in itertools.product(KINDS[:2], _WAYS)
     ]
+    # One machine was measured with these, so that none can be left out.
+    rows += [_counts(f"{kind}, in use", machines, scores_of(kind)) for kind in KINDS[2:]]
     head = ("", *machines, "mean", "worst run", "runs below half of the best", "best fixed rule")
     _, _, given, inside, *_ = row("", of_advice(curves=True))
     on_advice = f"Recommendations for counts that are not on the curve: {given} numbers, {inside} in their range."
@@ -176,15 +174,12 @@ def tables() -> dict[str, list[str]]:
 
 
 def _counts(name: str, machines: Sequence[str], scores: dict[str, dict[str, list[float]]]) -> tuple[str, ...]:
-    fixed = {rule for by_rule in scores.values() for rule in by_rule} - {"advised"}
-    means = {rule: statistics.fmean(statistics.fmean(one[rule]) for one in scores.values()) for rule in fixed}
-    best = max(means, key=lambda rule: means[rule])
+    aims = aims_of(scores)
     ours = {machine: by_rule["advised"] for machine, by_rule in scores.items()}
     pooled = [share for some in ours.values() for share in some]
     cells = (f"{statistics.fmean(ours[machine]):.0%}" if machine in ours else "" for machine in machines)
-    mean, below = statistics.fmean(map(statistics.fmean, ours.values())), statistics.fmean(one < 0.5 for one in pooled)
-    of_all = (f"{mean:.0%}", f"{min(pooled):.0%}", f"{below:.1%} of {len(pooled)}")
-    return name, *cells, *of_all, f"{best}: {means[best]:.0%}"
+    of_all = (f"{aims.mean:.0%}", f"{min(pooled):.0%}", f"{aims.low:.1%} of {len(pooled)}")
+    return name, *cells, *of_all, f"{aims.rule}: {aims.best:.0%}"
 
 
 if __name__ == "__main__":

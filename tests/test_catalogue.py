@@ -16,7 +16,7 @@ from generators.rules import pages
 
 import vani.advisors
 from vani.advisors.catalogue import find, page_text, rules
-from vani.advisors.lustre.layout_rule import LayoutRule
+from vani.advisors.lustre.layout_choice import LayoutRule
 from vani.advisors.rule import SECTIONS, Rule
 from vani.errors import InputError
 
@@ -82,7 +82,7 @@ def check_a_threshold_has_its_source_beside_it(rule):
 
 def test_rules_that_choose_a_plain_layout_share_their_thresholds():
     chosen = LayoutRule.thresholds()
-    assert len(chosen) == 10
+    assert len(chosen) == 11
     assert find("LUS002").thresholds() == chosen
     assert find("LUS008").thresholds() == chosen | {"min_readers": 4}
 

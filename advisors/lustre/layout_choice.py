@@ -8,40 +8,27 @@ offsets, it stays.
 from __future__ import annotations
 
 import math
+import posixpath
 import shlex
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from vani.advisors import placement
 from vani.advisors.data_files import extent
 from vani.advisors.movers import Movers, moved_in, movers_of, nodes_between
-from vani.advisors.rule import Gain, Perhaps
+from vani.advisors.rule import Gain, Perhaps, Rule
 from vani.advisors.small_requests import SMALL, sizes_of, small_at_least, small_share
 from vani.models import contention, stripe_count, striping
 from vani.models.calibration import SPREAD
 from vani.models.run_time import of_files_s
 from vani.models.striping import neighbour_distance
-from vani.units import MiB, counted, format_rate, lfs_size
+from vani.units import KiB, MiB, counted, format_rate, lfs_size
 
 if TYPE_CHECKING:
     from vani.schema.profile import FileEntity, Profile
     from vani.schema.system import FileSystem, StripeCurve, StripingRule, System
-
-@dataclass(frozen=True)
-class Choice:
-    """Thresholds of a rule. The rules give their sources."""
-
-    per_node: float
-    collective_per_node: float
-    least: int
-    enough: float
-    collective_enough: float
-    processes_per_node: int
-    min_stripe_size: int
-    max_stripe_size: int
-    min_part: int
-
 
 @dataclass(frozen=True)
 class Striping:
@@ -105,8 +92,8 @@ class Case:
         return now is not None and 0 < self.layout.count < (self.targets or math.inf if now < 0 else now)
 
 
-SizeFrom: TypeAlias = Literal["distance", "largest", "present", "site"]
-"""Origin of a stripe size: distance of simultaneous offsets, largest advised size, the present one, or the site."""
+SizeFrom: TypeAlias = Literal["distance", "present", "site"]
+"""Origin of a stripe size: distance of simultaneous offsets, the present one, or the site."""
 
 _MOST: Final = 0.5
 
@@ -115,12 +102,69 @@ _MOST: Final = 0.5
 _FAR_TOO_MANY: Final = 4
 
 
+class LayoutRule(Rule):
+    """A rule that gives large shared files a plain layout: its thresholds, and the files of each command."""
+
+    # Twice max_dirty_mb, the 32 MiB that a Lustre client buffers per target before it must send (general knowledge:
+    # typical default). Smaller writes end in the client's memory, so that no layout makes a difference, and smaller
+    # inputs stay in the servers' memory after the first reader.
+    min_bytes = 64 * MiB
+    # Targets per node for independent calls and for collective calls, and the least: the fixed rule with the least
+    # regret (vani/models/stripe_count.py).
+    per_node = stripe_count.PER_NODE
+    # As the line above.
+    collective_per_node = stripe_count.COLLECTIVE_PER_NODE
+    # As the line above.
+    least = stripe_count.LEAST
+    # As the line above, for reads.
+    least_read = stripe_count.LEAST_READ
+    # Bytes per second and node from which on more targets gained nothing (vani/models/stripe_count.py).
+    enough = stripe_count.ENOUGH
+    # As the line above.
+    collective_enough = stripe_count.COLLECTIVE_ENOUGH
+    # If the number of nodes is unknown. Measured runs have 1 to 128 processes per node, and too few targets cost more
+    # than too many: of 1 to 16, 1 was best on held-out machines (benchmarks/stripes.py). Full nodes have more.
+    processes_per_node = 1
+    # Lustre manual, section 19.2: the smallest stripe size that makes sense, because RPCs are 1 MiB.
+    min_stripe_size = 512 * KiB
+    # Our choice: twice what Xie et al. measured.
+    max_stripe_size = 64 * MiB
+    # Our choice: if the runs of few processes are split to reach more targets, parts have at least four RPCs of 4 MiB.
+    # So has the part of a target in a file that is read.
+    min_part = 16 * MiB
+
+    def groups(
+        self, files: Iterable[tuple[int, FileEntity]], profile: Profile, system: System
+    ) -> list[list[Case]] | str:
+        """Groups of files that share a folder and get the same layout, by I/O time; a sentence if none changes.
+
+        `files` has the index in the profile with each file.
+        """
+        groups: defaultdict[tuple[object, ...], list[Case]] = defaultdict(list)
+        reasons: list[str] = []
+        for index, file in files:
+            case = choose(index, file, profile, system, self)
+            if isinstance(case, Case) and (objection := self.objection(case)) is not None:
+                case = objection
+            if isinstance(case, str):
+                reasons.append(case)
+            else:
+                groups[posixpath.dirname(file.path), case.layout].append(case)
+        if not groups:
+            return "; ".join(dict.fromkeys(reasons))
+        return [sorted(group, key=lambda case: -case.busy_s) for group in groups.values()]
+
+    def objection(self, case: Case) -> str | None:  # noqa: ARG002 - one rule has some
+        """The reason not to change the layout of a file; None if there is none."""
+        return None
+
+
 def spent_s(group: Sequence[Case], profile: Profile) -> float:
     """Seconds of the run spent moving the bytes of these files, including flushes."""
     return of_files_s([case.file for case in group], profile, "read" if group[0].reads else "write_synced")
 
 
-def choose(index: int, file: FileEntity, profile: Profile, system: System, by: Choice) -> Case | str:
+def choose(index: int, file: FileEntity, profile: Profile, system: System, by: LayoutRule) -> Case | str:
     """The layout for a shared file, or why it stays the same."""
     place = placement.lustre_under(file.path, profile, system)
     if isinstance(place, str):
@@ -135,7 +179,7 @@ def choose(index: int, file: FileEntity, profile: Profile, system: System, by: C
         return own_layout
     size_of_file = extent(file) or 1
     least_nodes, nodes = nodes_between(
-        file, movers, profile, system, per_node=by.processes_per_node, reads=reads
+        file, movers, profile, system, per_node=max(1, int(by.processes_per_node)), reads=reads
     )
     distance = None if movers.collective else neighbour_distance(file, movers.processes, reads=reads)
     interleaved = distance is not None and distance < by.min_stripe_size
@@ -148,15 +192,14 @@ def choose(index: int, file: FileEntity, profile: Profile, system: System, by: C
     )
     usual = by.collective_per_node if movers.collective else by.per_node
     per_node = usual if curve is None else stripe_count.measured_per_node(curve)
-    most = _most(size_of_file, disk, by.min_stripe_size)
+    most = _most(size_of_file, disk, int(by.min_part if reads else by.min_stripe_size))
     if least_nodes < nodes:
         most = min(most, max(stripe_count.MAX_GUESSED, math.ceil(per_node * least_nodes)))
     if movers.collective:
         # Each aggregator writes to its own target.
         most = min(most, movers.processes)
-    count = stripe_count.wanted_targets(
-        nodes=nodes, most=most, per_node=per_node, least=by.least if curve is None else 1
-    )
+    least = by.least_read if reads else by.least
+    count = stripe_count.wanted_targets(nodes=nodes, most=most, per_node=per_node, least=1 if curve else least)
     default, default_size = placement.present_stripes(file, disk)
     known = distance if knows_offsets(profile) else None
     size, size_from = _stripe_size(movers, known, count, default_size, by)
@@ -208,25 +251,20 @@ def choose(index: int, file: FileEntity, profile: Profile, system: System, by: C
 
 
 def _most(bytes_: int, disk: FileSystem | None, size: int) -> int:
-    limits = [math.ceil(bytes_ / size), contention.LUSTRE_MAX_STRIPES]
+    limits = [math.ceil(bytes_ / max(1, size)), contention.LUSTRE_MAX_STRIPES]
     limits += [n for n in (disk.targets, disk.max_stripe_count) if n] if disk else []
     return max(1, min(limits))
 
 
 def _stripe_size(
-    movers: Movers, distance: int | None, count: int, present: int | None, by: Choice
+    movers: Movers, distance: int | None, count: int, present: int | None, by: LayoutRule
 ) -> tuple[int, SizeFrom]:
     """The stripe size in bytes, and its origin."""
     if distance is None:
         # Measured machines contradict each other: 1 MiB was faster than 4 on Perlmutter, and 8 than 1 on ARCHER.
         return present or MiB, "present"
-    part = striping.parted(distance, movers.processes, count, by.min_part)
-    if part <= by.max_stripe_size:
-        return striping.usual_size(part, by.max_stripe_size), "distance"
-    if count >= movers.processes and (whole := striping.whole_stripes(part, MiB)) == part:
-        # Each process has a target of its own.
-        return whole, "distance"
-    return by.max_stripe_size, "largest"
+    part = striping.parted(distance, movers.processes, count, int(by.min_part))
+    return striping.usual_size(part, int(by.max_stripe_size)), "distance"
 
 
 def knows_offsets(profile: Profile) -> bool:

@@ -15,8 +15,7 @@ if TYPE_CHECKING:
     from vani.schema.system import StripingRule
 
 _BECAUSE: Final[Mapping[SizeFrom, str]] = {
-    "distance": "the distance between places that neighbours access at the same time",
-    "largest": "the largest useful size, since neighbours access places further apart",
+    "distance": "which fit the distance between places that neighbours access at the same time",
     "present": "as now: which size is faster differs between machines",
     "site": "as the site has it",
 }
@@ -57,8 +56,11 @@ def sentence(group: Sequence[Case]) -> str:
 def _why_so_many(case: Case) -> str:
     """The reason for the count: the nodes that move the bytes."""
     count, wanted = case.layout.count, case.per_node * case.nodes
-    if count < wanted and count == case.targets:
+    reads_wide = case.reads and case.curve is None
+    if count == case.targets and (count < wanted or reads_wide):
         return ", all of them"
+    if reads_wide:
+        return ", since readers do not wait for each other's locks"
     if count < wanted and case.movers.collective and count == case.movers.processes:
         return ", one for each process"
     if count > wanted:
@@ -82,6 +84,8 @@ def _as_good(case: Case) -> str:
             " The number of nodes is unknown, and too few targets cost more than too many. Name the nodes with "
             "`--job`: fewer targets may do where processes share a node."
         )
+    if case.reads:
+        return " This is the fixed rule that lost least on the only machine with such measurements (docs/accuracy.md)."
     return " This is the fixed rule that lost least on five measured machines (docs/accuracy.md)."
 
 

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 from vani.advisors.commands import comment, quoted_path
 from vani.advisors.data_files import app_of, extent, folder_of
 from vani.advisors.lustre import layout_choice, layout_text
-from vani.advisors.lustre.layout_choice import Case
-from vani.advisors.lustre.layout_rule import LayoutRule
+from vani.advisors.lustre.layout_choice import Case, LayoutRule
 from vani.advisors.placement import own_stripes
 from vani.advisors.rule import Finding, Target, Verdict
 from vani.units import format_bytes, lfs_size
@@ -41,8 +40,8 @@ class MigrateInputs(LayoutRule):
     Source
         lfs-migrate(1). AIOT, equation 3. Lustre manual, section 19.2. Targets per node: docs/models.md.
     Example
-        64 processes on 4 nodes read one NetCDF file of 4 GiB from one target of 2 GB/s:
-        `lfs migrate -c 8 -S 64M in.nc`.
+        64 processes on 4 nodes read one NetCDF file of 4 GiB from one of 48 targets:
+        `lfs migrate -c 48 -S 64M in.nc`.
     """
 
     id = "LUS008"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from vani.advisors.commands import comment, quoted_path
 from vani.advisors.data_files import SERVED, SHOWN, app_of, extent, share_of
-from vani.advisors.lustre.layout_rule import costliest_folder, layouts_of
+from vani.advisors.lustre.folder_trials import costliest_folder, layouts_of
 from vani.advisors.placement import default_stripes, keeps_own_layout, places
 from vani.advisors.rule import Evidence, Finding, Rule, Target, TunableSetting, Verdict
 from vani.models.run_time import of_files_s
@@ -33,9 +33,9 @@ class NarrowFiles(Rule):
     Recommends
         One stripe for the folder's new files (`lfs setstripe -c 1`).
     Stays silent when
-        There are fewer than `min_files` such files in a folder, or fewer than the file system has targets; one of
-        them has more than `max_bytes`; the default is one stripe already, or is not known; the data is not on Lustre;
-        the site asks not to override its layout.
+        There are fewer than `min_files` such files in a folder, or fewer than the file system has targets; each node
+        of the job writes only one of them (see LUS010); one of them has more than `max_bytes`; the default is one
+        stripe already, or is not known; the data is not on Lustre; the site asks not to override its layout.
     Source
         Lustre manual, section 19.2 ("as few objects as will meet the need"). Of 19 layouts for ior-easy (a file per
         process) that submissions to IO500 set, half have one stripe. NERSC and LUMI recommend the same.
@@ -91,6 +91,8 @@ class NarrowFiles(Rule):
         targets = None if disk is None else disk.targets
         if targets and len(files) < targets:
             return "there are fewer files than targets: stripes let them use more of these"
+        if profile.job.nodes and len(files) <= profile.job.nodes:
+            return "each node writes one of the files, for which one target may be too few: see LUS010"
         if largest > self.max_bytes:
             return "the largest file of one process may not fit on one target"
         quoted = quoted_path(folder or ".")

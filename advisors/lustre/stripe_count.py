@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Final
 from vani.advisors.commands import comment, quoted_path
 from vani.advisors.data_files import app_of, extent, folder_of
 from vani.advisors.lustre import layout_choice, layout_text
-from vani.advisors.lustre.layout_choice import Case
-from vani.advisors.lustre.layout_rule import LayoutRule
+from vani.advisors.lustre.layout_choice import Case, LayoutRule
 from vani.advisors.movers import movers_of
 from vani.advisors.rule import Finding, Stripes, Target, TunableSetting, Verdict
 from vani.models.contention import neat
@@ -38,11 +37,12 @@ class StripeCount(LayoutRule):
         the others are idle.
     Recommends
         `per_node` targets per node; for collective calls `collective_per_node`, but no more than there are processes.
-        At least `least`, a power of two or three times one, and never more than the file system has or the site allows.
+        At least `least`, or `least_read` for a file that is mostly read, since readers do not wait for each other's
+        locks; a power of two or three times one, and never more than the file system has or the site allows.
         A curve of this machine (`vani systems detect --measure --sweep`) takes the place of this fixed rule. A
         file with collective calls that is already on four times as many targets gets fewer. The stripe size follows the
         distance between neighbouring processes' simultaneous offsets, in sizes such as 1M, 4M and 16M, at most
-        `max_stripe_size` unless each process keeps its own target; without offsets it stays. New files inherit it from
+        `max_stripe_size`; without offsets it stays. New files inherit it from
         their folder. Where the site asks to keep its layout (`layout_policy`), only its own rules are followed,
         including its pool.
     Stays silent when

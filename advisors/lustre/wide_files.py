@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 from vani.advisors.commands import comment, quoted_path
 from vani.advisors.data_files import SHOWN, Item, app_of, data_files, extent, files_of, folder_of
-from vani.advisors.lustre.layout_rule import costliest_folder, layouts_of
+from vani.advisors.lustre.folder_trials import costliest_folder, layouts_of
 from vani.advisors.movers import moved_in
 from vani.advisors.placement import keeps_own_layout, own_stripes, places, present_stripes
-from vani.advisors.rule import Evidence, Finding, Rule, Target, TunableSetting, Verdict
+from vani.advisors.rule import Evidence, Finding, Perhaps, Rule, Target, TunableSetting, Verdict
 from vani.advisors.small_requests import SMALL, sizes_of, small_share
 from vani.models import contention, stripe_count
 from vani.models.run_time import of_files_s
@@ -32,18 +32,19 @@ class WideFiles(Rule):
     Why
         With one stripe each, eight files keep eight targets busy, and a file is no faster than its target.
     Recommends
-        Stripes for the folder's new files, which put files written at the same time on `per_node`
-        targets for each node in all, or on as many as in a curve of this machine (`vani systems detect --sweep`),
-        never on more than the file system has. The stripe size stays.
+        Stripes for the folder's new files, which give the files of a node together as many targets as LUS002 gives a
+        shared file: `per_node` targets for each node of the job. A curve of this machine (`vani systems detect
+        --sweep`) takes the place of this rule. The stripe size stays.
     Stays silent when
-        At least as many files are written at the same time as there are targets (see LUS003), or only one is; the files
-        are small, their requests are, or most writes are flushed one by one; each node already moves `enough` bytes per
-        second; they are on half as many targets already; targets or stripes are not known; the site asks not to
-        override its layout.
+        At least as many files are written at the same time as there are targets (see LUS003), unless each node of the
+        job writes one; only one file is written; the files are small, their requests are, or most writes are flushed
+        one by one; each node already moves `enough` bytes per second; they are on half as many targets already;
+        targets or stripes are not known; the site asks not to override its layout.
     Source
-        IOR with a file per process on two file systems of ARCHER (docs/models.md). Lustre manual, section 19.2.
+        LUS002's rule, judged with IOR on two file systems of ARCHER (docs/accuracy.md), the only machine with such
+        measurements, with one process on each node. Lustre manual, section 19.2.
     Example
-        8 processes on 8 nodes write files of 8 GiB each, on 56 targets: `lfs setstripe -c 4 DIR`. Measured there: 3.1
+        8 processes on 8 nodes write files of 8 GiB each, on 56 targets: `lfs setstripe -c 16 DIR`. Measured there: 3.1
         GiB/s with one stripe each, 4.9 GiB/s with 56.
     """
 
@@ -55,8 +56,8 @@ class WideFiles(Rule):
     min_bytes = 64 * MiB
     # A client sends requests of up to 4 MiB, and each target should get at least one.
     min_part = 4 * MiB
-    # Chosen on one file system of ARCHER and judged on the other (vani/models/stripe_count.py).
-    per_node = stripe_count.OWN_PER_NODE
+    # As in LUS002.
+    per_node = stripe_count.PER_NODE
     # Bytes per second and node of independent calls from which on more targets gained nothing, as in LUS002.
     enough = stripe_count.ENOUGH
     # With more flushes or small requests, their number and not the targets determines the time.
@@ -103,9 +104,12 @@ class WideFiles(Rule):
         now = present_stripes(first.file, disk)[0]
         if now is None:
             return "the default stripe count is not known; supply it (`lfs getstripe -d`) in --system"
-        if at_once >= disk.targets:
-            return "at least as many files are written at the same time as there are targets: see LUS003"
         known_nodes = profile.job.nodes
+        if at_once >= disk.targets and at_once > (known_nodes or 0):
+            return (
+                "at least as many files are written at the same time as there are targets, and no job says that each "
+                "node writes one: see LUS003"
+            )
         nodes = min(at_once, known_nodes or at_once)
         curve = stripe_count.nearest_curve(
             disk.stripe_curves, nodes=nodes, collective=False, reads=False, own=True
@@ -114,10 +118,13 @@ class WideFiles(Rule):
             return why
         smallest = min(extent(item.file) or 1 for item in items)
         measured = None if curve is None else stripe_count.measured_per_node(curve)
-        wanted = stripe_count.wanted_targets(nodes=nodes, most=disk.targets, per_node=measured or float(self.per_node))
-        parts = smallest // max(1, int(self.min_part))
-        most = min(disk.targets // at_once, parts, disk.max_stripe_count or disk.targets)
-        count = contention.neat(min(max(1, wanted // at_once), most), most)
+        wanted = (
+            stripe_count.own_targets(nodes=nodes, files=at_once, most=disk.targets, per_node=float(self.per_node))
+            if measured is None
+            else max(1, int(measured * nodes) // at_once)
+        )
+        most = min(disk.targets, smallest // max(1, int(self.min_part)), disk.max_stripe_count or disk.targets)
+        count = contention.neat(min(wanted, most), most)
         if now < 0 or count < 2 * now:
             return "the files of one process each are on about as many targets as their nodes keep busy"
         quoted = quoted_path(folder)
@@ -125,11 +132,15 @@ class WideFiles(Rule):
         reason = (
             f"{counted(at_once, 'file')} of one process each are written at the same time{writers}, and "
             f"{'they' if own_stripes(first.file) else 'new files'} are on {counted(now, 'target')} each: with "
-            f"{format_count(count)} each they use {format_count(count * at_once)} of {format_count(disk.targets)}. "
+            f"{format_count(count)} each, a node's files are on as many of the {format_count(disk.targets)} targets as "
+            "a shared file would be. "
             "Stripes make each create and unlink ask more servers."
         )
-        if measured is not None:
-            reason += " This number was enough in measurements on this machine."
+        reason += (
+            " Only one other machine was measured with such files."
+            if measured is None
+            else " This number was enough in measurements on this machine."
+        )
         if not known_nodes:
             reason += " A node for each file is assumed: fewer need fewer targets, so supply the nodes with --job."
         if place.because:
@@ -149,9 +160,7 @@ class WideFiles(Rule):
                 Evidence(where, now),
                 Evidence(f"{place.prefix}.targets", disk.targets),
             ],
-            gain="how many targets are enough was measured with other files on this machine: try it (`vani tune`)"
-            if measured is not None
-            else "one machine alone was measured with files of one process each: try it (`vani tune`)",
+            gain=Perhaps("more targets may also be slower: try it (`vani tune`)"),
             apply=[f"lfs setstripe -c {count} {quoted}"]
             if quoted
             else comment("a path with control characters is left out: type it yourself"),

@@ -6,9 +6,10 @@ import statistics
 
 import pytest
 
+from benchmarks.accuracy import PAGE, with_table
 from benchmarks.data import DATA
-from benchmarks.gains import of_advice, of_curves
-from benchmarks.stripes import THUMB, MeasuredRun, advised, runs, shares
+from benchmarks.gains import of_advice, of_curves, tables
+from benchmarks.stripes import BEHIND, FEW, MeasuredRun, aims_of, scores_of
 from vani.models.stripe_count import RANGE_EXPONENT, measured_per_node, nearest_curve, speedup
 from vani.schema.system import StripeCurve
 from vani.units import GiB
@@ -16,25 +17,37 @@ from vani.units import GiB
 pytestmark = pytest.mark.skipif(not DATA.exists(), reason="the measurements are not here")
 
 
-def _mean_of_machines(rule, measured):
-    by_machine = {run.machine: [other for other in measured if other.machine == run.machine] for run in measured}
-    return statistics.fmean(statistics.fmean(shares(rule, own)) for own in by_machine.values())
+@pytest.mark.parametrize(
+    ("kind", "left_out", "more"),
+    [
+        pytest.param("collective", True, 0.05, marks=pytest.mark.slow),
+        pytest.param("independent", True, 0.05, marks=pytest.mark.slow),
+        ("collective", False, 0.05),
+        ("independent", False, 0.05),
+        # One machine was measured with these.
+        ("file per process", False, 0.02),
+        ("reads", False, -0.005),
+    ],
+)
+def test_advised_counts_reach_more_than_any_fixed_rule(kind, left_out, more):
+    aims = aims_of(scores_of(kind, left_out=left_out))
+    assert aims.mean > 0.9
+    assert aims.mean > aims.best + more
+    assert aims.behind <= BEHIND
+    assert aims.low <= FEW
 
 
-@pytest.mark.parametrize("kind", ["collective", "independent"])
-def test_advised_counts_reach_more_than_any_rule_of_thumb(kind):
-    measured = [run for run in runs() if run.kind == kind]
-    reached = _mean_of_machines(advised, measured)
-    assert reached > 0.9
-    assert statistics.fmean(share < 0.5 for share in shares(advised, measured)) <= 0.01
-    for rule in THUMB.values():
-        assert reached > _mean_of_machines(rule, measured) + 0.05
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["stripes", "stripe gains"])
+def test_figures_on_the_page_are_current(name):
+    page = PAGE.read_text()
+    assert page == with_table(page, name, tables()[name]), "run `python -m benchmarks.accuracy`"
 
 
 def test_ranges_contain_counts_that_are_not_on_the_curve():
     points = of_curves()
     given = [point for point in points if point.low is not None]
-    assert len(given) > 0.6 * len(points)
+    assert len(given) > 60
     assert statistics.fmean(point.is_inside for point in given) > 0.75
     assert max(point.high / point.low for point in given) < 10
     assert sum(point.measured < 1 and point.low > 1.05 for point in given) < 0.005 * len(given)
@@ -52,9 +65,8 @@ def test_bandwidth_between_measured_counts_is_a_power_of_the_count():
     factor, spread = speedup(points, 1, 4)
     assert factor == pytest.approx(3**0.5)
     assert spread == pytest.approx(4**RANGE_EXPONENT)
-    # It stays above the largest count, and nothing is known below the smallest or far away.
-    assert speedup(points, 1, 32) == (pytest.approx(3), pytest.approx(2**RANGE_EXPONENT))
-    assert speedup(points, 1, 128) is None
+    # Nothing is known outside the measured counts, where a run may get slower.
+    assert speedup(points, 1, 32) is None
     assert speedup(points[1:], 8, 16) is None
     # The run's own rate is a point, too.
     assert speedup(points[1:], 8, 16, 1e9) == (pytest.approx(3), 1)

@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 
 from vani.models.striping import (
     STRIPE_UNIT,
-    equation_3_count,
     mean_run,
     parted,
     step_distance,
@@ -16,18 +15,6 @@ from vani.models.striping import (
     whole_transfers,
 )
 from vani.units import GiB, KiB, MiB
-
-rates = st.floats(min_value=5e-324, max_value=1e300)
-
-
-@given(process=rates, processes=st.integers(1, 10**9), target=rates)
-def test_equation_3_is_always_an_integer(process, processes, target):
-    assert equation_3_count(process, processes, target) >= 1
-
-
-def test_equation_3_rounds_up():
-    assert equation_3_count(300e6, 8, 1e9) == 3
-    assert equation_3_count(300e6, 1, 1e9) == 1
 
 
 @pytest.mark.parametrize(("block", "segments"), [(16 * MiB, 64), (8 * MiB, 128)])

@@ -31,9 +31,9 @@ COLLECTIVE_PER_NODE: Final = 3
 LEAST: Final = 4
 """Least targets of a large shared file. With fewer nodes, more than their share of targets costs little."""
 
-OWN_PER_NODE: Final = 4
-"""Targets per node for processes that write separate files, summed over files written at the same time. The fewest
-within 4 % of the best on ARCHER's fs3, judged on its fs4. There are no measurements of another machine."""
+LEAST_READ: Final = 64
+"""Least targets of a shared file that is read: all targets, up to `MAX_GUESSED`. Reads share their locks, so wide files
+cost them little. All targets were the best fixed rule on ARCHER; no other machine was measured."""
 
 ENOUGH: Final = 0.5e9
 """Bytes per second and node of independent calls from which on more targets gained nothing: the best count was at most
@@ -71,9 +71,17 @@ def most_targets(bytes_: float, targets: int) -> int:
     return min(targets, LUSTRE_MAX_STRIPES, max(1, int(min(bytes_ / LEAST_STRIPE, targets))))
 
 
-def wanted_targets(*, nodes: int, most: int, per_node: float, least: int = LEAST) -> int:
+def wanted_targets(*, nodes: int, most: int, per_node: float, least: float = LEAST) -> int:
     """The number of targets, 1 to `most`, for a file that `nodes` nodes read or write."""
-    return max(1, min(max(least, math.ceil(per_node * nodes)), most))
+    return max(1, min(math.ceil(max(least, per_node * nodes)), most))
+
+
+def own_targets(*, nodes: int, files: int, most: int, per_node: float = PER_NODE) -> int:
+    """Targets for each of `files` files that one process each of `nodes` nodes writes at the same time.
+
+    The files of a node together get the targets of a shared file, so that a node with many files has one for each.
+    """
+    return max(1, wanted_targets(nodes=nodes, most=min(most, MAX_GUESSED), per_node=per_node) // -(-files // nodes))
 
 
 def nearest_curve(
@@ -116,23 +124,25 @@ def speedup(
     """The speed-up from `before` to `after` targets on a curve, and the factor, either way, of its range.
 
     `rate` is what the run reached on `before` targets, which is a point of its own if the curve lacks that count.
-    Between two known counts, the logarithm of bandwidth is linear in that of the count. None if a count is below all
+    Between two known counts, the logarithm of bandwidth is linear in that of the count. None if a count is outside the
     known ones, or more than `NEAR` times from the nearest.
     """
     known = {point.stripe_count: point.bandwidth for point in points}
     if rate and before not in known:
         known[before] = rate
     far = max(min(abs(math.log(count / at)) for at in known) for count in (before, after))
-    if far > math.log(NEAR) or min(before, after) < min(known):
+    # More targets than were measured may be slower.
+    if far > math.log(NEAR) or not min(known) <= min(before, after) <= max(before, after) <= max(known):
         return None
     factor = _bandwidth(known, after) / _bandwidth(known, before)
     return factor, math.exp(RANGE_EXPONENT * far)
 
 
 def _bandwidth(known: Mapping[int, float], count: int) -> float:
-    """Bandwidth at a count; above the largest known one it stays, since it saturates and may fall."""
+    """Bandwidth at a count between two known ones."""
     counts = sorted(known)
-    inside = min(count, counts[-1])
-    upper = bisect.bisect_left(counts, inside, lo=1)
+    if len(counts) == 1:
+        return known[count]
+    upper = bisect.bisect_left(counts, count, lo=1)
     (a, low), (b, high) = ((at, known[at]) for at in counts[upper - 1 : upper + 1])
-    return low * math.pow(high / low, math.log(inside / a) / math.log(b / a))
+    return low * math.pow(high / low, math.log(count / a) / math.log(b / a))

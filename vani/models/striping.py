@@ -27,20 +27,10 @@ if TYPE_CHECKING:
 STRIPE_UNIT: Final = 64 * KiB
 """Stripe sizes are multiples of this and below 4 GiB (lfs-setstripe(1))."""
 
-_MOST: Final = 1e9
-
 # Our choice; halfway to the next power of two would be a factor of 1.41.
 _NEARLY: Final = 1.25
 
 LARGEST_STRIPE: Final = 4 * GiB - STRIPE_UNIT
-
-
-def equation_3_count(process_bandwidth: float, parallelism: int, target_bandwidth: float) -> int:
-    """Stripe count by AIOT's equation 3, rounded up, at least 1. Bandwidths in bytes per second.
-
-    The result is at most `_MOST`, which no file system has: rates that need more are not realistic.
-    """
-    return max(1, math.ceil(min(_MOST, process_bandwidth * parallelism / target_bandwidth)))
 
 
 def step_distance(
