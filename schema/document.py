@@ -442,37 +442,45 @@ def read_text(path: str | Path) -> str:
     return text_of(read_bytes(path), path)
 
 
-def read_bytes(path: str | Path) -> bytes:
+def read_bytes(path: str | Path, *, most: int | None = None, todo: str = "") -> bytes:
     """Read the bytes of a document, from a file or a pipe.
+
+    Parameters
+    ----------
+    most
+        Largest accepted number of bytes; None for that of documents.
+    todo
+        Advice in errors.
 
     Raises
     ------
     DocumentError
         No file, or too long.
     """
-    path = Path(path)
+    path, largest = Path(path), MAX_BYTES if most is None else most
     try:
         if path.is_dir():
-            raise DocumentError("is a directory", where=path, todo="name a YAML file")
+            raise DocumentError("is a directory", where=path, todo=todo or "name a YAML file")
         refuse_named_pipe(path)
         with path.open("rb") as file:
-            content = file.read(MAX_BYTES + 1)
+            content = file.read(largest + 1)
     except FileNotFoundError:
-        raise DocumentError("no such file", where=path) from None
+        raise DocumentError("no such file", where=path, todo=todo) from None
     except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or error
-        raise DocumentError(f"cannot be read ({why})", where=path) from error
-    if len(content) > MAX_BYTES:
+        raise DocumentError(f"cannot be read ({why})", where=path, todo=todo) from error
+    if len(content) > largest:
         del content  # The error keeps the local variables of this function.
-        todo = "name a document of Vani; a profile is shorter with fewer files (`--files N`)"
-        raise DocumentError(f"is longer than {MAX_BYTES >> 20} MiB", where=path, todo=todo)
+        if most is None:
+            todo = f"{todo or 'name a document of Vani'}; a profile is shorter with fewer files (`--files N`)"
+        raise DocumentError(f"is longer than {largest >> 20} MiB", where=path, todo=todo)
     return content
 
 
 def text_of(content: bytes, path: str | Path) -> str:
     """Decode the bytes of a document read from `path`; raises DocumentError if they are not text."""
     if b"\0" in content:
-        raise DocumentError("is binary, not YAML", where=path)
+        raise DocumentError("is binary, not text", where=path)
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:

@@ -1,13 +1,17 @@
-"""YAML text to plain trees, built from the events of libyaml's parser, which carry line numbers; and trees to YAML.
+"""YAML and JSON text to plain trees, and trees to YAML text. The events of libyaml's parser carry line numbers.
 
 Follows the core schema of YAML 1.2 with four things refused, each with its line: aliases (a document of a kilobyte can
 expand to gigabytes), tags, duplicate keys and keys that are not text. Dates, `yes` and `12:30` stay text. Written
 collections are in block style, unless they fit on one line. Quotes whatever any reader, of YAML 1.1 or 1.2, could take
 for something other than text.
+
+JSON is parsed by pydantic's parser, which is much faster, and refused for the same reasons. It keeps the last of two
+equal keys, so the standard library searches short texts for these; a program that writes megabytes writes no key twice.
 """
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping
@@ -18,13 +22,20 @@ from pathlib import PurePath
 from typing import Any, Final, TypeAlias, cast
 
 import yaml
+from pydantic_core import from_json
 
 from vani.errors import DocumentError
-from vani.schema.syntax import json_text
 
 _Parser: Final[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _Event: TypeAlias = Any
 """An event of PyYAML, whose types do not say which attributes it has."""
+
+MAX_KEYS: Final = 100_000
+"""Most keys of one mapping: each that its schema does not know becomes an error of a kilobyte."""
+MAX_DEPTH: Final = 100
+"""Most levels of mappings and lists."""
+MAX_ENTRIES: Final = 12_000_000
+"""Most values of a document; each takes at most 250 bytes of memory. A profile of 60 MB has 4e6."""
 
 Tree: TypeAlias = "dict[str, Any] | list[Any] | str | int | float | bool | None"
 
@@ -54,7 +65,7 @@ def parse_yaml(text: str, where: str) -> Tree:
     DocumentError
         Not YAML, or something that is refused; the message begins with `where:line`.
     """
-    if text.count("\n") + text.count(",") > json_text.MAX_ENTRIES:
+    if text.count("\n") + text.count(",") > MAX_ENTRIES:
         raise _too_many("lines and commas", where)
     with _events(text, where) as parser:
         if parser.check_event(yaml.StreamEndEvent):
@@ -160,7 +171,7 @@ class _Builder:
 
     def value(self, event: _Event, depth: int) -> Tree:
         """The value that begins with `event`."""
-        if depth > json_text.MAX_DEPTH:
+        if depth > MAX_DEPTH:
             raise _nested_too_deeply(self._where)
         kind = type(event)
         if kind is yaml.AliasEvent:
@@ -193,9 +204,8 @@ class _Builder:
                 mapping[key] = _scalar(value.value) if value.implicit[0] else value.value
             else:
                 mapping[key] = self.value(value, depth + 1)
-            if len(mapping) > json_text.MAX_KEYS:
-                what = f"a mapping has more than {json_text.MAX_KEYS:,} keys"
-                raise DocumentError(what, where=self._place(begin), todo="write fewer")
+            if len(mapping) > MAX_KEYS:
+                raise _too_many_keys(self._place(begin))
         self._count(len(mapping))
         return mapping
 
@@ -209,7 +219,7 @@ class _Builder:
     def _count(self, entries: int) -> None:
         # A short text can have a value in every second byte.
         self._entries += entries
-        if self._entries > json_text.MAX_ENTRIES:
+        if self._entries > MAX_ENTRIES:
             raise _too_many("keys and values", self._where)
 
     def _place(self, event: _Event) -> str:
@@ -227,7 +237,11 @@ def _scalar(text: str) -> str | int | float | bool | None:
 
 def _too_many(things: str, where: str) -> DocumentError:
     todo = "write fewer files (`--files N`)"
-    return DocumentError(f"has more than {json_text.MAX_ENTRIES:,} {things}", where=where, todo=todo)
+    return DocumentError(f"has more than {MAX_ENTRIES:,} {things}", where=where, todo=todo)
+
+
+def _too_many_keys(where: str) -> DocumentError:
+    return DocumentError(f"a mapping has more than {MAX_KEYS:,} keys", where=where, todo="write fewer")
 
 
 def _nested_too_deeply(where: str) -> DocumentError:
@@ -418,7 +432,9 @@ _SCALARS: dict[type, Callable[[Any], str]] = {
 
 
 _SHORT: Final = 1 << 20
-"""Longer texts that begin as JSON are not tried as YAML."""
+"""Characters; people write shorter texts. Longer ones that begin as JSON are not tried as YAML."""
+_JSON: Final = re.compile(r'[ \t\r\n]*\{[ \t\r\n]*["}]')
+"""Beginning of every document in JSON."""
 
 
 def parse(text: str, where: str) -> Tree:
@@ -429,26 +445,75 @@ def parse(text: str, where: str) -> Tree:
     DocumentError
         Neither YAML nor JSON, or something that is refused; the message begins with `where:line`.
     """
-    if not json_text.begins_as_json(text):
+    if _JSON.match(text) is None:
         return parse_yaml(text, where)
     try:
-        tree: Tree = json_text.parse_json(text, where)
-    except json_text.NotJSONError:
+        return parse_json(text, where)
+    except NotJSONError:
         # YAML, too, has mappings in braces.
         if not where.endswith(".json") and len(text) <= _SHORT:
             with suppress(DocumentError):
                 return parse_yaml(text, where)
         raise
+
+
+class NotJSONError(DocumentError):
+    """The text is not JSON."""
+
+
+def parse_json(text: str, where: str) -> Tree:
+    """Read JSON; every error begins with `where`.
+
+    Raises
+    ------
+    NotJSONError
+        The text is not JSON; the message begins with `where:line:column`.
+    DocumentError
+        A key appears twice, or there are too many keys in one mapping, too many values or too many levels.
+    """
+    if text.count(",") + text.count("{") + text.count("[") > MAX_ENTRIES:
+        raise _too_many("commas and brackets", where)
+    try:
+        tree: Tree = from_json(text, allow_inf_nan=False)
+    except ValueError as error:
+        problem, _, place = str(error).rpartition(" at line ")
+        if problem.startswith("recursion"):
+            raise _nested_too_deeply(where) from None
+        place = f"{where}:{place.replace(' column ', ':')}"
+        raise NotJSONError(f"not JSON: {problem}", where=place, todo="write it again") from None
+    _check_size(tree, where)
+    if len(text) <= _SHORT:
+        try:
+            json.loads(text, object_pairs_hook=_without_twins)
+        except LookupError as error:
+            parse_yaml(text, where)  # raises the same with the line
+            raise DocumentError(f"key {error} appears twice", where=where, todo="keep one of them") from None
     return tree
 
 
-def line_of(text: str, path: tuple[int | str, ...]) -> int:
-    """Find the line (from 1) of the value at `path`, or of the last part of `path` that exists.
+def _without_twins(pairs: list[tuple[str, Any]]) -> None:
+    keys = [key for key, _ in pairs]
+    if len(set(keys)) < len(keys):
+        raise LookupError(next(key for at, key in enumerate(keys) if key in keys[:at])[:40])
 
-    Parts that do not exist are passed over: pydantic puts the labels of unions into the location of an error.
-    1 where the text is neither YAML nor JSON.
-    """
-    if json_text.begins_as_json(text):
-        with suppress(ValueError, RecursionError):
-            return json_text.line_in_json(text, path)
-    return line_in_yaml(text, path)
+
+def _check_size(tree: Tree, where: str) -> None:
+    """Raise DocumentError if there are too many levels, or too many keys in one mapping."""
+    level: list[Any] = [[tree]]
+    for _ in range(MAX_DEPTH + 1):
+        level = [
+            value
+            for collection in level
+            for value in (collection.values() if isinstance(collection, dict) else collection)
+            if type(value) is dict or type(value) is list
+        ]
+        if not level:
+            return
+        if any(len(value) > MAX_KEYS and type(value) is dict for value in level):
+            raise _too_many_keys(where)
+    raise _nested_too_deeply(where)
+
+
+def line_of(text: str, path: tuple[int | str, ...]) -> int:
+    """Find the line (from 1) of the value at `path` in YAML or JSON; see `line_in_yaml`, which reads both."""
+    return line_in_yaml(text, path) if "\n" in text.strip() else 1

@@ -94,8 +94,8 @@ def test_nothing_to_check(run, project):
 @pytest.mark.parametrize(
     ("arguments", "line"),
     [
-        (["check", "none.yaml"], "none.yaml: cannot be read (No such file or directory); name a profile or a trace"),
-        (["check", CM1, "--policy", "none.toml"], "none.toml: no such file"),
+        (["check", "none.yaml"], "none.yaml: no such file; name a profile or a trace"),
+        (["check", CM1, "--policy", "none.toml"], "none.toml: no such file; name a policy: vani.toml or .vani.yaml"),
         (["check", CM1, "--baseline", "none.yaml"], "baseline 'none.yaml' does not exist; make one with `vani check PROFILE --save`"),
         (["check", CM1, "--today", "soon"], "--today: is soon; give a day such as 2026-12-31"),
         (["check", CM1, "--output", "xml=a.xml"], "Invalid value for --output: 'xml' is not a format; known are text, json, sarif, junit, github, gitlab (a file of that name: ./xml=a.xml); see `vani check --help`"),
@@ -104,7 +104,7 @@ def test_nothing_to_check(run, project):
         (["check", CM1, "-o", "json=a", "-o", "text=a"], "a: is used for two outputs; give each a different name"),
         (["check", ".", "--policy", "vani.toml"], None),
         (["check", "--show"], "there is no baseline here or in parent folders; make one with `vani check PROFILE --save`"),
-        (["diff", CM1, "none.yaml"], "none.yaml: cannot be read (No such file or directory); name a profile or a trace"),
+        (["diff", CM1, "none.yaml"], "none.yaml: no such file; name a profile or a trace"),
     ],
 )  # fmt: skip
 def test_bad_input_is_reported_in_one_line(run, project, arguments, line):
@@ -189,7 +189,7 @@ def test_unwritable_summary_is_reported_before_any_output(run, project, monkeypa
 
 @pytest.mark.parametrize("command", [["check"], ["diff", CM1], ["check", "--save", "b.yaml"]])
 def test_a_profile_without_an_end_is_refused(run, project, monkeypatch, command):
-    monkeypatch.setattr("vani.gate.matching.MAX_BYTES", 1 << 20)
+    monkeypatch.setattr("vani.schema.document.MAX_BYTES", 1 << 20)
     done = run(*command, "/dev/zero")
     assert (done.status, done.out) == (2, "")
     assert done.line == (

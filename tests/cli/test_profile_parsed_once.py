@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-import vani.gate.matching as profile_tree
+import vani.schema.document as profile_tree
 import vani.schema.syntax.yaml_text as yaml_or_json
 from tests.long_profile import long_profile
 from vani.cli.main import main

@@ -209,9 +209,9 @@ def test_policy_that_would_be_ignored_is_refused(tmp_path, text, error):
 @pytest.mark.parametrize(
     ("content", "error"),
     [
-        ((HEAD + "a = 1\n").encode("utf-16"), "vani.toml:1: is not UTF-8 text (byte 0xff); save it as UTF-8"),
+        ((HEAD + "a = 1\n").encode("utf-16"), "vani.toml: is binary, not text"),
         (HEAD.encode() + b"a = 1\nb = '\xe9'\n", "vani.toml:3: is not UTF-8 text (byte 0xe9); save it as UTF-8"),
-        (b"a = 1\0\n", "vani.toml: is binary, not text; name a policy"),
+        (b"a = 1\0\n", "vani.toml: is binary, not text"),
     ],
 )
 def test_binary_policy_is_refused(tmp_path, content, error):
@@ -229,7 +229,7 @@ def test_byte_order_mark_and_windows_lines_are_accepted(tmp_path):
 
 
 def test_endless_file_is_refused_immediately():
-    with pytest.raises(DocumentError, match=r"^/dev/zero: is longer than 1 MiB; name a policy$"):
+    with pytest.raises(DocumentError, match=r"^/dev/zero: is longer than 1 MiB; name a policy: vani.toml or .vani.yaml$"):
         read_policy(Path("/dev/zero"))
 
 

@@ -343,8 +343,8 @@ def test_non_documents_are_refused(tmp_path):
             HEAD.encode() + b"note: caf\xe9\n",
             ":2: is not UTF-8 text (byte 0xe9); save it as UTF-8",
         ),
-        "utf16.yaml": (HEAD.encode("utf-16"), ": is binary, not YAML"),
-        "elf.yaml": (b"\x7fELF\0\0", ": is binary, not YAML"),
+        "utf16.yaml": (HEAD.encode("utf-16"), ": is binary, not text"),
+        "elf.yaml": (b"\x7fELF\0\0", ": is binary, not text"),
         "control.yaml": (b"note: \x01\n", ": not YAML: control characters are not allowed"),
         "empty.yaml": (b"", ": is empty; start it with `schema: vani.profile/1`"),
     }

@@ -15,8 +15,7 @@ import pytest
 from vani.errors import DocumentError, InputError
 from vani.render.formats import PROFILE
 from vani.schema.profile import Profile
-from vani.schema.syntax.json_text import MAX_KEYS, line_in_json, parse_json
-from vani.schema.syntax.yaml_text import line_of, parse
+from vani.schema.syntax.yaml_text import MAX_KEYS, line_of, parse, parse_json
 
 ROOT = Path(__file__).parents[2]
 GOLDEN = sorted((ROOT / "tests/golden").glob("v3-*.yaml"))
@@ -107,16 +106,16 @@ def test_number_that_is_not_finite_is_not_written(profile):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ('{"a": 1,\n "b" 2}', "p.json:2:6: not JSON: expecting ':' delimiter"),
-        ('{"a": [1, 2', "p.json:1:12: not JSON: expecting ',' delimiter"),
-        ('{"a": 1} x', "p.json:1:10: not JSON: extra data"),
-        ('{"a": "NaN",\n  "b": NaN}', "p.json:2:8: NaN is not a number of JSON"),
-        ('{"a": [-Infinity]}', "p.json:1:8: -Infinity is not a number of JSON"),
-        ('{"a": {"b": 1}, "c": "b",\n "a": 2}', "p.json:2:2: key 'a' appears twice"),
+        ('{"a": 1,\n "b" 2}', "p.json:2:6: not JSON: expected `:`"),
+        ('{"a": [1, 2', "p.json:1:11: not JSON: EOF while parsing a list"),
+        ('{"a": 1} x', "p.json:1:10: not JSON: trailing characters"),
+        ('{"a": "NaN",\n  "b": NaN}', "p.json:2:8: not JSON: expected value"),
+        ('{"a": [-Infinity]}', "p.json:1:9: not JSON: invalid number"),
+        ('{"a": {"b": 1}, "c": "b",\n "a": 2}', "p.json:2: key 'a' appears twice"),
         ('{"a": ' + DEEP + "}", "p.json: is nested too deeply"),
         ('{"a": ' + "[" * 200_000 + "]" * 200_000 + "}", "p.json: is nested too deeply"),
-        ('{"a": ' + "9" * 5000 + "}", "p.json: a number has thousands of digits"),
-        ('{"a": 1,\n "b": "\\ud800"}', "p.json:2:8: contains half of a character"),
+        ('{"a": ' + "9" * 5000 + "}", "p.json:1:4308: not JSON: number out of range"),
+        ('{"a": 1,\n "b": "\\ud800"}', "p.json:2:14: not JSON: unexpected end of hex escape"),
     ],
     ids=["no colon", "cut", "more", "NaN", "infinity", "twice", "deep", "very deep", "digits", "half"],
 )
@@ -156,7 +155,7 @@ def test_file_named_json_is_not_read_as_yaml():
 def test_line_of_a_value_is_the_line_of_its_key():
     text = '{\n "a": [\n  1,\n  {"b":\n 2}],\n "c": {}\n}\n'
     for path, line in [(("a",), 2), (("a", 1), 4), (("a", 1, "b"), 4), (("c", "d"), 6), (("c",), 6), ((), 1)]:
-        assert line_in_json(text, path) == line == line_of(text, path)
+        assert line_of(text, path) == line
 
 
 def test_wrong_value_is_reported_with_its_line(profile, tmp_path):

@@ -25,7 +25,7 @@ from vani.errors import InputError, one_line
 from vani.gate import baselines as saved
 from vani.gate.baselines import key_figures
 from vani.gate.checks import RulesAdvice
-from vani.gate.matching import Figures, path_text, read_bytes, read_figures
+from vani.gate.matching import Figures, path_text, read_figures
 from vani.gate.policy import checks_of_policy
 from vani.gate.tuned import TunedCheck
 from vani.gate.verdict import columns_compared, verdict_on
@@ -34,6 +34,7 @@ from vani.render.code_hosts import summary
 from vani.render.formats import CHECK, OF_CODE_HOSTS
 from vani.schema.advice import ProfileRef, SystemRef
 from vani.schema.check import Check, Level, Source
+from vani.schema.document import read_bytes
 from vani.schema.settings import Option
 from vani.schema.tuned import Tuned
 from vani.site import setting

@@ -24,7 +24,6 @@ from vani.gate.matching import (
     matches,
     number,
     path_text,
-    read_bytes,
     read_figures,
     trail_text,
 )
@@ -32,7 +31,7 @@ from vani.gate.policy import BASELINE, PolicyChecks, checks_of_policy, is_there
 from vani.gate.tolerance import Dimension, limits_of, shown
 from vani.schema.baseline import Baseline, BaselineRun
 from vani.schema.check import Source
-from vani.schema.document import YAML, loads
+from vani.schema.document import YAML, loads, read_bytes, text_of
 from vani.schema.saved_profile import Column
 from vani.schema.settings import PathLike
 from vani.systems import files_of_system
@@ -229,23 +228,16 @@ def read_runs(path: Path, columns: Collection[Column], *, todo: str = "") -> Ear
             raise DocumentError(
                 f"is longer than {_MAX_BYTES >> 20} MiB", where=path, todo="save it with fewer runs"
             )
-        try:
-            document = loads(content.decode("utf-8-sig"), Baseline, where=where)
-        except UnicodeDecodeError:
-            raise DocumentError("is not UTF-8 text", where=path) from None
+        text = text_of(content, where)
+        document = loads(text, Baseline, where=where)
         runs = tuple(runs_of(document, where))
         if any(isinstance(ops := value_at(run, _CALLS), dict) and ops.get("sync") is None for run in runs):
-            line = YAML.line_of(content.decode("utf-8-sig"), ("figures", *_CALLS))
+            line = YAML.line_of(text, ("figures", *_CALLS))
             what = "is a baseline of profiles of an older version"
             todo = "make it again with `vani check PROFILE --save FILE`"
             raise DocumentError(what, where=f"{where}:{line}", todo=todo)
-        digest = hashlib.sha256(content).hexdigest()
-        return EarlierRuns(
-            Source(path=where, sha256=digest),
-            runs,
-            tuple(document.runs),
-            is_saved=True,
-        )
+        source = Source(path=where, sha256=hashlib.sha256(content).hexdigest())
+        return EarlierRuns(source, runs, tuple(document.runs), is_saved=True)
     figures = read_figures(content, where, columns)
     run = BaselineRun(version=figures.version, sha256=figures.sha256)
     return EarlierRuns(Source(path=where, sha256=figures.sha256), (figures.tree,), (run,), is_saved=False)

@@ -12,7 +12,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from vani.errors import DocumentError, refuse_named_pipe
+from vani.errors import DocumentError
 from vani.gate.attribute import (
     COMPARISONS,
     AnyKey,
@@ -27,7 +27,6 @@ from vani.gate.attribute import (
     quoted,
 )
 from vani.gate.tolerance import Dimension, Quantity
-from vani.schema.document import MAX_BYTES
 from vani.schema.profile import Profile
 from vani.schema.saved_profile import Column, SavedProfile
 
@@ -73,28 +72,6 @@ def read_figures(content: bytes, where: str, columns: Collection[Column], *, mod
         tree["files"] = saved.file_columns(columns)
     version = part.profile.generator.version
     return Figures(tree, where, saved.sha256, version, part.profile, len(tree["files"]))
-
-
-def read_bytes(path: Path, *, todo: str = "", most: int | None = None) -> bytes:
-    """Read a file, a pipe or a device, which may be endless. The limit is `most` bytes, or that of documents.
-
-    Raises
-    ------
-    DocumentError
-        The file cannot be read, or is longer.
-    """
-    most = MAX_BYTES if most is None else most
-    refuse_named_pipe(path)
-    try:
-        with path.open("rb") as file:
-            content = file.read(most + 1)
-    except OSError as error:
-        raise DocumentError(f"cannot be read ({error.strerror})", where=path, todo=todo) from error
-    if len(content) > most:
-        if most == MAX_BYTES:
-            todo = "; ".join(filter(None, (todo, "a profile is shorter with fewer files (`--files N`)")))
-        raise DocumentError(f"is longer than {most >> 20} MiB", where=path, todo=todo)
-    return content
 
 
 def lists_all_files(tree: Mapping[str, Any]) -> bool:

@@ -24,11 +24,11 @@ from vani.gate.attribute import (
     refuse_no_share,
     resolve,
 )
-from vani.gate.matching import path_text, read_bytes
+from vani.gate.matching import path_text
 from vani.gate.tolerance import DEFAULTS, Dimension, Quantity, parse_quantity
 from vani.schema import policy as spec
 from vani.schema.check import Level, PolicyPlace, Source
-from vani.schema.document import YAML, Syntax, read_tree, validate
+from vani.schema.document import YAML, Syntax, read_bytes, read_tree, text_of, validate
 from vani.schema.policy import Direction, Policy
 from vani.schema.settings import PathLike
 from vani.schema.syntax.toml_reader import TOML
@@ -422,7 +422,7 @@ def read_policy(path: Path) -> PolicyChecks:
     DocumentError
         The policy is invalid. The message has the line.
     """
-    text = _text(path)
+    text = text_of(read_bytes(path, most=MAX_BYTES, todo="name a policy: vani.toml or .vani.yaml"), path)
     source = Source(path=path_text(path), sha256=hashlib.sha256(text.encode()).hexdigest())
     syntax = TOML if path.suffix == ".toml" else YAML
     tree = syntax.parse(text, str(path))
@@ -447,23 +447,6 @@ def _refuse_near(tree: Mapping[str, Any], text: str, path: Path) -> None:
             raise DocumentError(
                 f"unknown key {name!r} at the top", where=where, todo=f"did you mean {near!r}?"
             )
-
-
-def _text(path: Path) -> str:
-    if not os.path.lexists(path):
-        raise DocumentError("no such file", where=path)
-    if path.is_dir():
-        raise DocumentError("is a directory", where=path, todo="name a policy: vani.toml or .vani.yaml")
-    content = read_bytes(path, todo="name a policy", most=MAX_BYTES)
-    try:
-        text = content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = content.count(b"\n", 0, error.start) + 1
-        problem = f"is not UTF-8 text (byte 0x{content[error.start]:02x})"
-        raise DocumentError(problem, where=f"{path}:{line}", todo="save it as UTF-8") from None
-    if "\0" in text:
-        raise DocumentError("is binary, not text", where=path, todo="name a policy")
-    return text
 
 
 def _upwards(start: Path) -> list[Path]:
