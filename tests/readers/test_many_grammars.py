@@ -8,7 +8,8 @@ from test_grammar import TERMINALS, decoded, expanded_plainly, grammars
 
 from tests.traces.recorder_writer import encode_rules
 from vani.errors import TraceError
-from vani.readers.recorder.unique_grammars import UniqueGrammars, decode_forest
+from vani.readers.recorder.grammar import decode_forest
+from vani.readers.recorder.unique_grammars import UniqueGrammars
 
 SETS = st.lists(grammars(), min_size=1, max_size=5)
 
@@ -68,7 +69,8 @@ def test_forest_with_a_refused_grammar_is_refused(rules, which, at, value, cut):
     try:
         alone = [decode_one(bytes(b)) for b in buffers]
     except TraceError:
-        assert decode_forest([bytes(b) for b in buffers], TERMINALS) is None
+        with pytest.raises(TraceError):
+            decode_forest([bytes(b) for b in buffers], TERMINALS)
         return
     forest = decode_forest([bytes(b) for b in buffers], TERMINALS)
     assert forest.calls.tolist() == [g.calls for g in alone]

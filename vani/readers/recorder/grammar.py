@@ -7,7 +7,6 @@ that a kilobyte that claims 2^60 calls is refused instead of allocated.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
@@ -16,7 +15,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vani.distinct import distinct
 from vani.errors import TraceError
 from vani.kernels import available, call, dtype_of, note
 from vani.units import counted, format_number
@@ -27,7 +25,7 @@ _MAX_DEPTH = 128
 """Maximum depth that the kernel walks: no program produces deeper grammars, and descending through more levels per call
 is too slow."""
 _SHORT = 1 << 10
-"""Calls of the rules that the kernel keeps expanded, up to `_ARENA` in all, from which longer rules are built."""
+"""Calls of the rules that are kept expanded, up to `_ARENA` in all, from which longer rules are built."""
 _MAX_CALLS = 1 << 38
 """Maximum calls of one process: their time stamps alone take 2 TiB. Sums over ten million processes fit 64 bits."""
 MAX_GRAMMAR_BYTES = 1 << 26
@@ -181,7 +179,6 @@ class Grammar(Rules):
     def whole(self) -> NDArray[np.int32]:
         """All terminal ids in order, cached: for small grammars that many ranks share."""
         pieces = list(self.expand(_ARENA))
-        self.__dict__.pop("_arena", None)
         return pieces[0] if len(pieces) == 1 else np.concatenate([np.empty(0, np.int32), *pieces])
 
     def expand(self, rows: int) -> Iterator[NDArray[np.int32]]:
@@ -200,7 +197,7 @@ class Grammar(Rules):
         if len(self.levels) > _MAX_DEPTH:
             note("grammar", used=False)
             return
-        order, offsets, size = self._short_rules()
+        order, offsets, size = self._short_rules(_SHORT)
         names = ("bodies", "lengths", "values", "exponents")
         grammar = {name: getattr(self, name) for name in names} | {"name": self.names, "offsets": offsets}
         expanded = call("grammar_arena", **grammar, order=order, arena_ids=size)
@@ -217,10 +214,10 @@ class Grammar(Rules):
             left -= wanted
             yield out["ids"]
 
-    def _short_rules(self) -> tuple[Ints, Ints, int]:
-        """Short rules by height; start of each rule's ids, -1 for others; and the number of ids of all of them."""
+    def _short_rules(self, most: int) -> tuple[Ints, Ints, int]:
+        """Rules of up to `most` calls, by height; start of the ids of each rule, -1 for others; number of all ids."""
         lengths = self.lengths
-        short = (lengths > 0) & (lengths <= _SHORT)
+        short = (lengths > 0) & (lengths <= most)
         # A rule is at least as long as those that it uses, so all rules up to a length include these.
         ids_up_to = np.cumsum(np.bincount(lengths[short]) * np.arange(int(lengths[short].max(initial=-1)) + 1))
         short &= lengths < np.searchsorted(ids_up_to, _ARENA, side="right")
@@ -234,88 +231,145 @@ class Grammar(Rules):
     def _expanded(self, rows: int) -> Iterator[NDArray[np.int32]]:
         """Yield the same, computed with numpy."""
         waiting: list[NDArray[np.int32]] = []
-        waiting_calls = 0
+        calls = 0
         for piece in self._pieces(rows):
-            at = 0
-            while waiting_calls + len(piece) - at >= rows:
-                waiting.append(piece[at : at + rows - waiting_calls])
-                at += rows - waiting_calls
-                yield waiting[0] if len(waiting) == 1 else np.concatenate(waiting)
-                waiting, waiting_calls = [], 0
-            if at < len(piece):
-                waiting.append(piece[at:])
-                waiting_calls += len(piece) - at
-        # Thousands of grammars are expanded one after the other, so do not keep their arenas.
-        self.__dict__.pop("_arena", None)
-        if waiting:
-            yield waiting[0] if len(waiting) == 1 else np.concatenate(waiting)
+            waiting.append(piece)
+            calls += len(piece)
+            if calls >= rows:
+                joined = np.concatenate(waiting)
+                yield joined[:rows]
+                waiting, calls = [joined[rows:]], calls - rows
+        if calls:
+            yield np.concatenate(waiting)
 
     def _pieces(self, rows: int) -> Iterator[NDArray[np.int32]]:
-        """Yield the terminal ids in order, in arrays of any length up to `rows` or the arena's length."""
-        limit, offsets, arena = self._arena
-        # The first and last symbol of what is left of a rule, and how often its first symbol was repeated.
-        stack = [(int(self.bodies[self.start]), int(self.bodies[self.start + 1]), 1)]
-        lengths = self.lengths
-        values, exponents = self.values, self.exponents
-        # Rules below the limit are in the arena; only the others are walked symbol by symbol.
-        length = np.ones(len(values), dtype=np.int64)
-        is_rule = values < 0
-        length[is_rule] = lengths[-1 - values[is_rule]]
-        source = np.where(is_rule, 0, values)
-        source[is_rule] = offsets[-1 - values[is_rule]]
-        walked = np.flatnonzero(is_rule & (length > limit))
-        heavy = np.flatnonzero(length * np.minimum(exponents, rows + 1) > rows)
-        stops = distinct(walked, heavy)
-        total = length * np.where(is_rule & (length > limit), 1, np.minimum(exponents, rows + 1))
-        reach = np.concatenate(([0], np.cumsum(np.where(np.isin(np.arange(len(values)), stops), 0, total))))
+        """Yield the terminal ids in order, in arrays of up to `rows`: runs of symbols between long rules."""
+        order, offsets, size = self._short_rules(max(_SHORT, rows // 8))
+        terminals = len(self.names)
+        offsets[order] += terminals
+        arena = np.empty(terminals + size, dtype=np.int32)
+        arena[:terminals] = self.names
+        self.expand_into(arena, self.lengths, offsets, self.values, offsets >= 0)
+        is_rule = self.values < 0
+        child = np.where(is_rule, -1 - self.values, 0)
+        length = np.where(is_rule, self.lengths[child], 1)
+        source = np.where(is_rule, offsets[child], self.values)
+        long = np.append(np.flatnonzero((source < 0) & (length > 0)), len(length))
+        # Symbols from the first up to the last, and how often they follow each other.
+        stack = [(*self.bodies[self.start : self.start + 2].tolist(), 1)]
         while stack:
-            at, end, again = stack.pop()
-            if at == end:
-                continue
-            first = np.searchsorted(stops, at)
-            stop = int(stops[first]) if first < len(stops) and stops[first] < end else end
-            if stop == at:
-                value, exponent = int(values[at]), int(exponents[at])
-                if value < 0 and lengths[-1 - value] > limit:
-                    rule = -1 - value
-                    stack.append((at, end, again + 1) if exponent > again else (at + 1, end, 1))
-                    stack.append((int(self.bodies[rule]), int(self.bodies[rule + 1]), 1))
-                    continue
-                piece = arena[source[at] : source[at] + length[at]]
-                per = max(1, rows // len(piece)) if len(piece) else exponent
-                tiled = np.tile(piece, min(per, exponent))
-                for done in range(0, exponent, per):
-                    yield tiled[: min(per, exponent - done) * len(piece)]
-                stack.append((at + 1, end, 1))
-                continue
-            upto = int(np.searchsorted(reach, reach[at] + rows, side="right")) - 1
-            upto = min(max(upto, at + 1), stop)
-            part = slice(at, upto)
-            often = exponents[part]
-            if (often == 1).all():
-                yield arena[ragged(source[part], length[part])]
-            else:
-                yield arena[ragged(np.repeat(source[part], often), np.repeat(length[part], often))]
-            stack.append((upto, end, 1))
+            at, end, times = stack.pop()
+            if times > 1:
+                stack.append((at, end, times - 1))
+            stop = min(int(long[np.searchsorted(long, at)]), end)
+            if at < stop:
+                yield from _run(arena, source[at:stop], length[at:stop], self.exponents[at:stop], rows)
+            if stop < end:
+                rule = int(child[stop])
+                stack.append((stop + 1, end, 1))
+                stack.append((*self.bodies[rule : rule + 2].tolist(), int(self.exponents[stop])))
+
+
+def _run(
+    arena: NDArray[np.int32], source: Ints, length: Ints, exponents: Ints, rows: int
+) -> Iterator[NDArray[np.int32]]:
+    """Yield the ids of symbols, each the `length` ids from `source` in the arena, repeated; `rows` at a time."""
+    ends = np.cumsum(length * exponents)
+    begins = ends - length * exponents
+    for first in range(0, int(ends[-1]), rows):
+        last = min(first + rows, int(ends[-1]))
+        used = np.flatnonzero((ends > first) & (begins < last) & (length > 0))
+        # Whole repetitions, from the one with the first call up to the one with the last.
+        skipped = np.maximum(0, first - begins[used]) // length[used]
+        times = np.minimum(exponents[used], -((begins[used] - last) // length[used])) - skipped
+        ids = arena[ragged(np.repeat(source[used], times), np.repeat(length[used], times))]
+        at = first - int(begins[used[0]] + skipped[0] * length[used[0]])
+        yield ids[at : at + last - first]
+
+
+@dataclass(frozen=True, eq=False)
+class Forest(Rules):
+    """Checked, concatenated grammars; `values` are terminal ids or rules, counted over all grammars.
+
+    Attributes
+    ----------
+    lengths
+        Shape (rules,): number of calls that each rule describes.
+    first_rule
+        Shape (grammars + 1,): grammar g owns rules `first_rule[g] .. first_rule[g + 1]`.
+    starts
+        Shape (grammars,): start rules.
+    """
+
+    lengths: Ints
+    first_rule: Ints
+    starts: Ints
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+    @property
+    def calls(self) -> Ints:
+        """Number of calls that each grammar describes, shape (grammars,)."""
+        return self.lengths[self.starts]
+
+    @property
+    def symbols(self) -> Ints:
+        """Number of symbols in each grammar, shape (grammars,)."""
+        return np.diff(self.bodies[self.first_rule])
+
+    @property
+    def cost(self) -> NDArray[np.float64]:
+        """Total calls of each grammar's rules, which is the cost of expanding every rule once; shape (grammars,)."""
+        return np.add.reduceat(self.lengths.astype(np.float64), self.first_rule[:-1])
 
     @cached_property
-    def _arena(self) -> tuple[int, Ints, NDArray[np.int32]]:
-        """Expand every rule up to a length once: (that length, offset of each rule, ids); terminals come first."""
-        terminals = len(self.names)
-        ordered = np.sort(self.lengths)
-        fits = int(np.searchsorted(np.cumsum(np.minimum(ordered, _ARENA + 1)), _ARENA, side="right"))
-        limit = int(ordered[fits - 1]) if fits else 0
-        if fits < len(ordered) and ordered[fits] == limit:
-            limit -= 1
-        small = self.lengths <= limit
-        # The start rule is not needed in the arena, unless an unused rule names it.
-        small[self.start] &= (self.values == -1 - self.start).any()
-        sizes = np.where(small, self.lengths, 0)
-        offsets = terminals + np.cumsum(sizes) - sizes
-        arena = np.empty(terminals + int(sizes.sum()), dtype=np.int32)
-        arena[:terminals] = self.names
-        self.expand_into(arena, self.lengths, offsets, self.values, small)
-        return limit, offsets, arena
+    def used(self) -> tuple[Ints, Ints, Ints]:
+        """(grammar, terminal id, count) of all terminals that occur, sorted by grammar and id; shape (n,) each."""
+        weight = self.weights(self.starts)
+        rows = np.flatnonzero((self.values >= 0) & (weight > 0))
+        owner = np.repeat(np.arange(len(self)), self.symbols)[rows]
+        values, weight = self.values[rows], weight[rows]
+        order = np.lexsort((values, owner))
+        owner, values, weight = owner[order], values[order], weight[order]
+        if not len(rows):
+            return owner, values, weight
+        starts = np.flatnonzero(np.append(True, (values[1:] != values[:-1]) | (owner[1:] != owner[:-1])))
+        return owner[starts], values[starts], np.add.reduceat(weight, starts)
+
+    @cached_property
+    def _heights(self) -> NDArray[np.int32]:
+        heights = np.empty(len(self.lengths), dtype=np.int32)
+        for height, level in enumerate(self.levels):
+            heights[level] = height
+        return heights
+
+    def grammar(self, index: int) -> Grammar:
+        """One of the grammars by itself."""
+        first, last = int(self.first_rule[index]), int(self.first_rule[index + 1])
+        begin, end = int(self.bodies[first]), int(self.bodies[last])
+        values = self.values[begin:end].copy()
+        values[values < 0] += first
+        names = compact_names(values)
+        heights = self._heights[first:last]
+        levels = np.split(np.argsort(heights, kind="stable"), np.cumsum(np.bincount(heights))[:-1])
+        bodies, start = self.bodies[first : last + 1] - begin, int(self.starts[index]) - first
+        return Grammar(bodies, values, self.exponents[begin:end], levels, self.lengths[first:last], names, start)
+
+    def expanded(self) -> tuple[NDArray[np.int32], Ints]:
+        """Terminal ids of all grammars: (ids, start of each grammar), the latter of shape (grammars + 1,).
+
+        Every rule is expanded once, so check `cost` beforehand.
+        """
+        terminal = self.values >= 0
+        terminals = int(terminal.sum())
+        offsets = terminals + np.cumsum(self.lengths) - self.lengths
+        arena = np.empty(terminals + int(self.lengths.sum()), dtype=np.int32)
+        arena[:terminals] = self.values[terminal]
+        every = np.ones(len(self.lengths), np.bool_)
+        self.expand_into(arena, self.lengths, offsets, np.cumsum(terminal) - 1, every)
+        ids = arena[ragged(offsets[self.starts], self.calls)]
+        return ids, np.concatenate(([0], np.cumsum(self.calls)))
 
 
 def decode_grammar(buffer: bytes | memoryview, *, terminals: int, where: str) -> Grammar:
@@ -344,41 +398,8 @@ def decode_grammar(buffer: bytes | memoryview, *, terminals: int, where: str) ->
         raise TraceError(
             f"grammar of {counted(len(buffer), 'byte')}, Vani takes up to {MAX_GRAMMAR_BYTES:,}", where=where
         )
-    ints = np.frombuffer(buffer, dtype="<i4")
-    read = decoded(ints.astype(np.int32, copy=False), terminals=terminals, most_calls=_MAX_CALLS)
-    if read is not None:
-        return read
-    ids, counts, pairs = _split(ints, where)
-    if len(distinct(ids)) != len(ids):
-        raise TraceError("grammar defines a rule twice", where=where)
-    start = np.flatnonzero(ids == -1)
-    if not len(start):
-        raise TraceError("grammar has no start rule", where=where)
-    values = pairs[:, 0].astype(np.int64)
-    exponents = pairs[:, 1].astype(np.int64)
-    if (exponents < 1).any():
-        raise TraceError(f"grammar repeats a symbol {counted(int(exponents.min()), 'time')}", where=where)
-    if (values >= terminals).any():
-        raise TraceError(
-            f"grammar names call signature {int(values.max())}, but the call table has {terminals}",
-            where=where,
-        )
-    nested = np.flatnonzero(values < 0)
-    named = values[nested]
-    if len(nested):
-        rule = _index_of(ids, named)
-        wrong = np.flatnonzero(ids[rule] != named)
-        if len(wrong):
-            raise TraceError(
-                f"grammar uses rule {int(named[wrong[0]])}, which it does not define", where=where
-            )
-        values[nested] = -1 - rule
-    bodies = np.concatenate(([0], np.cumsum(counts)))
-    levels, lengths = heights_and_lengths(bodies, values, exponents, where)
-    # An empty expansion stays empty, so repeating it is pointless.
-    exponents[nested[lengths[-1 - values[nested]] == 0]] = 1
-    names = compact_names(values)
-    return Grammar(bodies, values, exponents, levels, lengths, names, int(start[0]))
+    read = decoded(np.frombuffer(buffer, dtype="<i4"), terminals=terminals, most_calls=_MAX_CALLS)
+    return decode_forest([buffer], terminals, where).grammar(0) if read is None else read
 
 
 def decoded(stored: NDArray[np.int32], *, terminals: int, most_calls: int) -> Grammar | None:
@@ -417,55 +438,6 @@ def compact_names(values: Ints, highest: int | None = None) -> Ints:
     terminal = values >= 0
     names, values[terminal] = np.unique(values[terminal], return_inverse=True)
     return names
-
-
-def _split(ints: NDArray[Any], where: str) -> tuple[Ints, Ints, NDArray[Any]]:
-    """Find a grammar's rules: (ids, number of symbols of each, (value, exponent) of all symbols)."""
-    rules = int(ints[0])
-    if not 1 <= rules <= (len(ints) - 1) // 2:
-        raise TraceError(
-            f"grammar of {counted(len(ints), 'integer')} claims {counted(rules, 'rule')}", where=where
-        )
-    # A rule begins with (id, number of symbols), so everything after the first integer comes in pairs.
-    pairs = ints[1 : 1 + (len(ints) - 1) // 2 * 2].reshape(-1, 2)
-    # Walking a memoryview is several times faster than numpy scalars, and builds no list of all integers.
-    walk = np.ascontiguousarray(pairs[:, 1], np.int32).data
-    heads = [0]
-    at = 0
-    with suppress(IndexError):
-        for _ in range(rules):
-            at += 1 + walk[at]
-            heads.append(at)
-    begins = np.array(heads, dtype=np.int64)
-    inside = begins[np.logical_and.accumulate((begins >= 0) & (begins < len(pairs)))][:rules]
-    ids, counts = pairs[inside, 0].astype(np.int64), pairs[inside, 1].astype(np.int64)
-    wrong = np.flatnonzero((ids >= 0) | (counts < 0) | (inside + 1 + counts > len(pairs)))
-    if len(wrong):
-        index = int(wrong[0])
-        raise TraceError(
-            f"grammar rule {index} (id {ids[index]}) claims {counts[index]} symbols", where=where
-        )
-    if len(inside) < rules:
-        raise TraceError(f"grammar ends within rule {len(inside)} of {rules}", where=where)
-    left = len(ints) - 1 - 2 * at
-    if left:
-        raise TraceError(f"grammar has {counted(left, 'integer')} too many", where=where)
-    is_symbol = np.ones(len(pairs), dtype=np.bool_)
-    is_symbol[inside] = False
-    return ids, counts, pairs[is_symbol]
-
-
-def _index_of(ids: Ints, searched: Ints) -> Ints:
-    """Find each of `searched` in `ids` (all negative); returns any index for those that are absent."""
-    deepest = -int(ids.min())
-    if deepest > 16 * len(ids) + 1024:
-        ordered = np.argsort(ids)
-        place = np.searchsorted(ids[ordered], searched)
-        place[place == len(ids)] = 0
-        return ordered[place]
-    table = np.zeros(deepest + 1, dtype=np.int64)
-    table[-ids] = np.arange(len(ids))
-    return table[np.minimum(-searched, deepest)]
 
 
 def heights_and_lengths(
@@ -515,3 +487,85 @@ def heights_and_lengths(
     if done < rules:
         raise TraceError("a grammar rule contains itself", where=where)
     return tuple(levels), lengths.astype(np.int64)
+
+
+def decode_forest(buffers: Sequence[bytes | memoryview], terminals: int, where: str = "") -> Forest:
+    """Decode and check grammars together.
+
+    Parameters
+    ----------
+    buffers
+        At least one buffer; see `decode_grammar`.
+    terminals
+        Number of entries in the call table that all of them refer to.
+    where
+        Place that errors name. They describe the fault of a single grammar; of several, one of them has it.
+
+    Raises
+    ------
+    TraceError
+        See `decode_grammar`.
+    """
+    sizes = np.array([len(b) for b in buffers], dtype=np.int64)
+    if (sizes % 4).any() or sizes.min() < 4:
+        raise TraceError(f"grammar of {counted(int(sizes[0]), 'byte')} is not a list of 4-byte integers", where=where)
+    ints = np.frombuffer(b"".join(buffers), dtype="<i4")
+    ends = np.cumsum(sizes // 4)
+    heads, owner = _rules_of(ints, ends - sizes // 4, ends, where)
+    ids, counts = ints[heads].astype(np.int64), ints[heads + 1].astype(np.int64)
+    # Ids are negative, and distinct within a grammar.
+    key = owner << 32 | (ids & 0xFFFFFFFF)
+    order = np.argsort(key)
+    ordered = key[order]
+    starts = np.flatnonzero(ids == -1)
+    if (ordered[1:] == ordered[:-1]).any():
+        raise TraceError("grammar defines a rule twice", where=where)
+    if len(starts) != len(buffers):
+        raise TraceError("grammar has no start rule", where=where)
+    is_symbol = np.ones(len(ints), dtype=np.bool_)
+    is_symbol[ends - sizes // 4] = is_symbol[heads] = is_symbol[heads + 1] = False
+    pairs = ints[is_symbol].reshape(-1, 2)
+    values, exponents = pairs[:, 0].astype(np.int64), pairs[:, 1].astype(np.int64)
+    if (exponents < 1).any():
+        raise TraceError(f"grammar repeats a symbol {counted(int(exponents.min()), 'time')}", where=where)
+    if (values >= terminals).any():
+        what = f"grammar names call signature {values.max()}, but the call table has {terminals}"
+        raise TraceError(what, where=where)
+    negative = np.flatnonzero(values < 0)
+    searched = np.repeat(owner, counts)[negative] << 32 | (values[negative] & 0xFFFFFFFF)
+    places = np.searchsorted(ordered, searched)
+    places[places == len(ordered)] = 0
+    if len(wrong := negative[ordered[places] != searched]):
+        raise TraceError(f"grammar uses rule {values[wrong[0]]}, which it does not define", where=where)
+    values[negative] = -1 - order[places]
+    bodies = np.concatenate(([0], np.cumsum(counts)))
+    levels, lengths = heights_and_lengths(bodies, values, exponents, where)
+    # An empty expansion stays empty, so repeating it is pointless.
+    exponents[negative[lengths[-1 - values[negative]] == 0]] = 1
+    first_rule = np.searchsorted(owner, np.arange(len(buffers) + 1))
+    return Forest(bodies, values, exponents, levels, lengths, first_rule, starts)
+
+
+def _rules_of(ints: NDArray[np.int32], begins: Ints, ends: Ints, where: str) -> tuple[Ints, Ints]:
+    """Positions of all rules, and the grammar of each. A rule begins where the previous one ends."""
+    heads: list[int] = []
+    rules_of: list[int] = []
+    # Walking a memoryview is several times faster than numpy scalars, and builds no list of all integers.
+    walk = ints.astype(np.int32, copy=False).data
+    for begin, end in zip(begins.tolist(), ends.tolist(), strict=True):
+        rules, at = walk[begin], begin + 1
+        if not 1 <= rules <= (end - at) // 2:
+            what = f"grammar of {counted(end - begin, 'integer')} claims {counted(rules, 'rule')}"
+            raise TraceError(what, where=where)
+        for index in range(rules):
+            if at + 2 > end:
+                raise TraceError(f"grammar ends within rule {index} of {rules}", where=where)
+            name, symbols = walk[at], walk[at + 1]
+            heads.append(at)
+            at += 2 + 2 * symbols
+            if name >= 0 or symbols < 0 or at > end:
+                raise TraceError(f"grammar rule {index} (id {name}) claims {symbols} symbols", where=where)
+        if at < end:
+            raise TraceError(f"grammar has {counted(end - at, 'integer')} too many", where=where)
+        rules_of.append(rules)
+    return np.array(heads, np.int64), np.repeat(np.arange(len(rules_of)), rules_of)
