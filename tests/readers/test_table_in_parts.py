@@ -11,7 +11,6 @@ from reading import decode_call_table, read_trace
 from tiny_traces import TINY, write_tiny
 
 from tests.traces.recorder_writer import CallTableEntry, encode_cst, encode_key
-from vani.calls import Layer
 from vani.errors import TraceError
 from vani.readers.interpret import interpret
 from vani.readers.paths import PathTable
@@ -19,12 +18,11 @@ from vani.readers.recorder.call_table import (
     Buffer,
     InternedHandles,
     InternedPaths,
-    PackedColumn,
     SignaturePacker,
     call_table_parts,
 )
 from vani.readers.recorder.source import FramedTable, Inflater
-from vani.readers.signatures import NO_VALUE, HandleTable, Signatures
+from vani.readers.signatures import HandleTable, Signatures
 
 FUNCTIONS = ("open", "write", "pwrite", "rename", "MPI_File_open", "MPI_File_write_at", "H5Fopen", "H5Fclose")
 SHAPE = {"function_bytes": 4, "counted": True, "where": "recorder.cst"}
@@ -145,6 +143,7 @@ def everything_is_large(monkeypatch):
     """Tables are read in parts and grammars in blocks, however small they are."""
     monkeypatch.setattr("vani.readers.recorder.call_table.PART_BYTES", 200)
     monkeypatch.setattr("vani.readers.recorder.call_table._SMALL_TABLE", 0)
+    monkeypatch.setattr("vani.readers.recorder.batch_builder._LARGE", 4)
     monkeypatch.setattr("vani.readers.recorder.batches._AT_ONCE", 2)
     monkeypatch.setattr("vani.readers.recorder.unique_grammars.FEW", 0)
     monkeypatch.setattr("vani.readers.recorder.unique_grammars._BLOCK", 3)
@@ -160,37 +159,10 @@ def test_trace_reads_the_same_with_any_threshold_for_large(name, tmp_path, reque
     assert large.calls.equals(usual.calls) and large.problems == usual.problems == []
     assert large.reader.files().equals(usual.reader.files())
     assert large.reader.facts() == usual.reader.facts()
-    if usual.reader.tables.shared is not None:
-        assert not isinstance(large.reader.tables.shared.func, np.ndarray)
     counted = [
         sorted(map(str, b.to_pylist())) for r in (usual, large) for b in r.reader.occurrences().batches()
     ]
     assert counted[0] == counted[1]
-
-
-def test_a_column_takes_as_little_as_its_values_need():
-    def packed(*parts: list[int]) -> PackedColumn:
-        n = sum(map(len, parts))
-        packer, at = SignaturePacker(n), 0
-        for values in parts:
-            rows = np.arange(at, at + len(values))
-            column = np.array(values, np.int64)
-            others = {name: np.zeros(len(rows), np.int8) for name in Signatures.columns()}
-            packer.add(
-                rows,
-                Signatures(**(others | {"layer": np.full(len(rows), Layer.POSIX, np.int8), "value": column})),
-            )
-            at += len(values)
-        found = packer.packed(["/a"]).value
-        assert found[np.arange(n)].tolist() == [v for values in parts for v in values]
-        assert found[np.arange(n)].dtype == np.int64
-        return found
-
-    assert packed([5] * 100, [5] * 100)._values.nbytes == 1
-    assert packed([NO_VALUE] * 100)._values.nbytes == 1
-    assert packed([1, NO_VALUE] * 50, [3] * 100)._values.nbytes == 200
-    assert packed([1, NO_VALUE] * 50, [300] * 100)._values.nbytes == 400
-    assert packed([1, NO_VALUE] * 50, [-128] * 100, [-(2**31), NO_VALUE])._values.nbytes == 8 * 202
 
 
 def frame_of(content: bytes, claimed: int | None = None) -> bytes:

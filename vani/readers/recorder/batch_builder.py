@@ -24,6 +24,8 @@ from vani.readers.trace_reader import Piece
 
 _NULLABLE = ("file", "offset", "bytes")
 """Columns with a validity bit per call, 0 if the value is unknown."""
+_LARGE = 1 << 18
+"""Signatures of a large table, from which a batch uses only a few."""
 _MAX_OUTER = 1 << 20
 _EXACT = 1 << 53
 _LEFT_TO_NUMPY = -1
@@ -108,8 +110,7 @@ class BatchBuilder(Delivery):
         if not available():
             return None
         beside_times = nesting.by_time and (rows.origin is not None or nesting.knows_origins)
-        if beside_times or not isinstance(s.func, np.ndarray):
-            # Only a few signatures of large packed tables are used, each once.
+        if beside_times or len(s) > _LARGE:
             note("calls", used=False)
             return None
         if self._packed is None or self._packed.signatures is not s:
@@ -270,8 +271,7 @@ def _join(chunks: list[Chunk]) -> tuple[Signatures, NDArray[np.int32]]:
     total = 0
     ids = []
     for chunk in chunks:
-        if not isinstance(chunk.signatures.func, np.ndarray):
-            # Only a few signatures of a large packed table are used.
+        if len(chunk.signatures) > _LARGE:
             used, codes = np.unique(chunk.ids, return_inverse=True)
             tables.append(chunk.signatures.take(used))
             ids.append(codes.astype(np.int32) + np.int32(total))

@@ -23,7 +23,7 @@ from vani.readers.paths import Paths, PathTable, complete_relative_paths, normal
 from vani.readers.recorder.grammar import ragged
 from vani.readers.recorder.metadata import Metadata
 from vani.readers.recorder.source import FramedTable, Source, inflate_frame
-from vani.readers.signatures import NO_VALUE, CallTable, Handles, HandleTable, Signatures
+from vani.readers.signatures import CallTable, Handles, HandleTable, Signatures
 from vani.units import counted as written
 
 _FREE_BYTES = 1 << 24
@@ -161,59 +161,13 @@ def _large(values: list[str]) -> pa.Array:
     return texts(values).cast(pa.large_string())
 
 
-_NARROW = (np.int8, np.int16, np.int32)
-
-
-class PackedColumn:
-    """A column that is read like an array but is read-only.
-
-    Parameters
-    ----------
-    values
-        Shape (n,), or (1,) if all values are equal. `NO_VALUE` is stored as the lowest integer of its type.
-    n
-        Length of the column.
-    dtype
-        Type of the values read.
-    """
-
-    def __init__(self, values: NDArray[Any], n: int, dtype: np.dtype[Any]) -> None:
-        self._values, self._n, self.dtype = values, n, dtype
-
-    def __len__(self) -> int:
-        return self._n
-
-    def __getitem__(self, ids: NDArray[Any]) -> NDArray[Any]:
-        if len(self._values) == 1:
-            return np.full(len(ids), self._wide(self._values)[0], dtype=self.dtype)
-        return self._wide(self._values[ids])
-
-    def _wide(self, values: NDArray[Any]) -> NDArray[Any]:
-        wide = values.astype(self.dtype)
-        if values.dtype != self.dtype and self.dtype == np.int64:
-            wide[values == np.iinfo(values.dtype).min] = NO_VALUE
-        return wide
-
-    def any(self) -> bool:
-        """Return whether any value is nonzero."""
-        return bool(self._values.any())
-
-    def max(self, initial: int) -> int:
-        """The largest value, at least `initial`."""
-        return (
-            max(initial, int(self._wide(self._values[self._values.argmax() :][:1])[0]))
-            if self._n
-            else initial
-        )
-
-
 class SignaturePacker:
     """Builds a table from parts in any order."""
 
     def __init__(self, n: int) -> None:
         """`n` is the total number of signatures."""
         self._n = n
-        self._columns = {name: _Growing(n) for name in Signatures.columns()}
+        self._columns: dict[str, NDArray[Any]] = {}
         self._unnamed: set[int] = set()
         self._unbelieved: dict[str, str] = {}
 
@@ -221,10 +175,11 @@ class SignaturePacker:
         """Add the signatures with these ascending ids."""
         self._unnamed.update(part.unnamed)
         self._unbelieved = part.unbelieved | self._unbelieved
-        in_a_row = int(ids[-1]) - int(ids[0]) + 1 == len(ids)
-        rows = slice(int(ids[0]), int(ids[-1]) + 1) if in_a_row else ids
-        for name, column in self._columns.items():
-            column.put(rows, getattr(part, name))
+        for name in Signatures.columns():
+            column = getattr(part, name)
+            if name not in self._columns:
+                self._columns[name] = np.empty(self._n, column.dtype)
+            self._columns[name][ids] = column
 
     def packed(
         self,
@@ -242,75 +197,16 @@ class SignaturePacker:
         path_codes, handle_codes
             Codes of the numbers that denote paths and handles in the parts, if the numbers are not codes already.
         """
-        stored = {name: column.values for name, column in self._columns.items()}
+        columns = self._columns
         for name, codes in (("file", path_codes), ("rename_to", path_codes), ("handle", handle_codes)):
             if codes is not None:
-                numbers = stored[name]
-                self._columns[name].values = stored[name] = np.append(codes, np.int32(-1))[numbers]
-        file, layer = (np.broadcast_to(stored[name], self._n) for name in ("file", "layer"))
-        stored["file"] = np.array(file, dtype=np.int32)
-        complete_relative_paths(stored["file"], layer, paths)
-        # Readers of signatures use rows of a column, or its maximum.
-        columns: dict[str, Any] = {
-            name: PackedColumn(values, self._n, self._columns[name].dtype) for name, values in stored.items()
-        }
+                columns[name] = np.append(codes, np.int32(-1))[columns[name]]
+        complete_relative_paths(columns["file"], columns["layer"], paths)
         return Signatures(**columns, unnamed=sorted(self._unnamed), unbelieved=self._unbelieved)
 
 
-class _Growing:
-    """A column that is stored as one value while all are equal, and then in the narrowest type that fits."""
-
-    def __init__(self, n: int) -> None:
-        self._n = n
-        self.values: NDArray[Any] = np.empty(0, np.int8)
-        self.dtype: np.dtype[Any] = np.dtype(np.int8)
-
-    def put(self, rows: slice | NDArray[np.int64], column: NDArray[Any]) -> None:
-        self.dtype = column.dtype
-        narrow = _narrow(column)
-        if not len(self.values):
-            self.values = narrow[:1]
-        if narrow.dtype.itemsize > self.values.dtype.itemsize:
-            self.values = _widened(self.values, narrow.dtype)
-        if len(self.values) == 1 < self._n:
-            if (_widened(narrow, self.values.dtype) == self.values[0]).all():
-                return
-            # Zeroed pages that are never written use no memory if a table claims too many entries.
-            constant, self.values = self.values[0], np.zeros(self._n, self.values.dtype)
-            if constant:
-                self.values[:] = constant
-        self.values[rows] = _widened(narrow, self.values.dtype)
-
-
-def _narrow(column: NDArray[Any]) -> NDArray[Any]:
-    """The same values in the narrowest type that fits."""
-    if column.dtype == np.bool_ or not len(column):
-        narrow = column
-    else:
-        absent = column == NO_VALUE if column.dtype == np.int64 else np.zeros(len(column), np.bool_)
-        known = column[~absent] if absent.any() else column
-        low, high = (int(known.min()), int(known.max())) if len(known) else (0, 0)
-        fitting = (t for t in _NARROW if np.iinfo(t).min < low and high <= np.iinfo(t).max)
-        dtype = np.dtype(next(fitting, column.dtype))
-        if dtype.itemsize >= column.dtype.itemsize:
-            dtype = column.dtype
-        narrow = np.where(absent, 0, column).astype(dtype) if absent.any() else column.astype(dtype)
-        narrow[absent] = np.iinfo(dtype).min
-    return narrow
-
-
-def _widened(values: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
-    """Stored values in a wider type; missing ones stay missing."""
-    if dtype == values.dtype:
-        return values
-    wide = values.astype(dtype)
-    if values.dtype != np.bool_:
-        wide[values == np.iinfo(values.dtype).min] = np.iinfo(dtype).min
-    return wide
-
-
 MAX_SIGNATURES = 1 << 24
-"""Maximum number of entries in one table; they take about 25 bytes each."""
+"""Maximum number of entries in one table; they take about 60 bytes each."""
 PART_BYTES = 1 << 23
 """Bytes per part of a table that is decoded in parts: about 150,000 entries."""
 _MAX_ENTRY = 1 << 27
