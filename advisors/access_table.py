@@ -1,19 +1,33 @@
-"""Parts of a file's reads or writes, in bytes and seconds, from the profile's table of accesses."""
+"""Rows of the profile's table of accesses: parts of them in bytes and seconds, and ratios between layers.
+
+| ratio | of | to |
+|---|---|---|
+| `collective` | bytes in collective calls of MPI-IO | bytes requested of MPI-IO |
+| `sieving` | bytes moved by the file system | bytes requested of MPI-IO |
+| `filling` | bytes moved by the file system | bytes requested of the outermost library above MPI-IO |
+
+Re-reading is `data_files.Access.times`, since distinct bytes belong to the file, not to a layer.
+"""
 
 from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from vani.units import MiB, parse_bytes
 
 if TYPE_CHECKING:
-    from vani.schema.profile import Access, Profile
+    from vani.schema.profile import Access, App, Profile
 
 REQUEST: Final = MiB
 """About a millisecond at 1 GB/s (our choice), the latency of a busy parallel file system."""
+
+_JOINING: Final = ("pnetcdf", "mpiio")
+_ABOVE_MPIIO: Final = ("netcdf", "pnetcdf", "hdf5")
+_FILE_SYSTEM: Final = ("posix", "stdio")
 
 Rows = Mapping[tuple[str | None, bool], Sequence["Access"]]
 """Rows of POSIX and stdio by path, and whether they are reads."""
@@ -43,18 +57,88 @@ def rows_of(profile: Profile) -> Rows:
     """The table's rows of the file system's calls."""
     rows: defaultdict[tuple[str | None, bool], list[Access]] = defaultdict(list)
     for row in profile.accesses or ():
-        if row.layer in ("posix", "stdio"):
+        if row.layer in _FILE_SYSTEM:
             rows[row.file, row.direction == "read"].append(row)
     return rows
 
 
-def layers_of(profile: Profile) -> Mapping[str, set[str]]:
-    """Layers whose calls several processes make on each file."""
-    layers: defaultdict[str, set[str]] = defaultdict(set)
+def layers_of(profile: Profile) -> Mapping[str, Mapping[str, int]]:
+    """Most processes that make data calls of each layer on each file."""
+    layers: defaultdict[str, dict[str, int]] = defaultdict(dict)
     for row in profile.accesses or ():
-        if row.file is not None and (row.processes or 0) > 1:
-            layers[row.file].add(row.layer)
+        if row.file is not None:
+            own = layers[row.file]
+            own[row.layer] = max(own.get(row.layer, 0), row.processes or 0)
     return layers
+
+
+def joint_files(profile: Profile) -> set[str]:
+    """Files that several processes access through MPI-IO, which may join their requests."""
+    return {path for path, own in layers_of(profile).items() if max(own.get(name, 0) for name in _JOINING) > 1}
+
+
+@dataclass(frozen=True)
+class Traffic:
+    """Rows of the table on some files, in one direction or both. A ratio is None if a part of it is not known."""
+
+    rows: Sequence[Access]
+
+    @staticmethod
+    def on(profile: Profile, paths: Collection[str | None], *, reads: bool | None = None) -> Traffic:
+        """Rows on files; the path None means all files of the data set."""
+        direction = {True: "read", False: "write"}.get(reads)  # type: ignore[arg-type]
+        return Traffic([
+            row for row in profile.accesses or () if row.file in paths and direction in (None, row.direction)
+        ])  # fmt: skip
+
+    @staticmethod
+    def of_app(profile: Profile, app: App, *, reads: bool | None = None) -> Traffic:
+        """Rows on an app's files; of several apps, on their listed files."""
+        if len(profile.apps) == 1:
+            return Traffic.on(profile, [None], reads=reads)
+        return Traffic.on(profile, {file.path for file in profile.files if app.name in file.apps}, reads=reads)
+
+    def of(self, *layers: str) -> Sequence[Access]:
+        """Rows of these layers."""
+        return [row for row in self.rows if row.layer in layers]
+
+    @property
+    def moved(self) -> int:
+        """Bytes that the file system moved."""
+        return sum(row.bytes or 0 for row in self.of(*_FILE_SYSTEM))
+
+    @property
+    def requested(self) -> int | None:
+        """Bytes requested of MPI-IO; None without its calls, or if some size is not known."""
+        return _known(self.of("mpiio"))
+
+    @property
+    def collective(self) -> float | None:
+        """Share of collective calls in the bytes requested of MPI-IO, or moved below it if those are not known."""
+        for layers in (("mpiio",), ("pnetcdf",), _FILE_SYSTEM if self.of(*_JOINING) else ()):
+            rows = self.of(*layers)
+            whole = _known(rows)
+            if whole and all(row.bytes_collective is not None for row in rows):
+                return sum(row.bytes_collective or 0 for row in rows) / whole
+        return None
+
+    @property
+    def sieving(self) -> float | None:
+        return self.moved / self.requested if self.requested else None
+
+    @property
+    def of_library(self) -> int | None:
+        """Bytes requested of the outermost library above MPI-IO; None without one, or if some size is not known."""
+        return _known(next((rows for name in _ABOVE_MPIIO if (rows := self.of(name))), ()))
+
+    @property
+    def filling(self) -> float | None:
+        return self.moved / self.of_library if self.of_library else None
+
+
+def _known(rows: Sequence[Access]) -> int | None:
+    """Bytes of all rows together; None if there are none, or if some are not known."""
+    return sum(row.bytes or 0 for row in rows) if rows and all(row.bytes is not None for row in rows) else None
 
 
 def small_part(rows: Sequence[Access], limit: int) -> Part | None:

@@ -21,6 +21,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final, Literal, Self
 
+from vani.advisors.access_table import joint_files
 from vani.advisors.rule import Evidence, Target, figures, value_at
 from vani.models.run_time import Kind, cost_s, files_s, seconds, seconds_of
 from vani.units import format_count
@@ -264,6 +265,11 @@ class Access:
         return getattr(self.item.io.footprint, self.done) or 0
 
     @property
+    def times(self) -> float:
+        """How often each distinct byte moves; 0 if unknown."""
+        return self.bytes / self.distinct if self.distinct else 0.0
+
+    @property
     def requests(self) -> int:
         return int(getattr(self.item.io.ops, self.kind))
 
@@ -412,13 +418,20 @@ def data_files(profile: Profile, keep: Callable[[FileEntity], bool] = lambda _: 
 
 
 def posix_items(profile: Profile) -> list[Item]:
-    """The data files that programs access through POSIX or stdio calls of their own."""
-    return data_files(profile, lambda file: file.interface in (None, "posix", "stdio"))
+    """The data files whose requests no MPI-IO call of several processes can join."""
+    joint = joint_files(profile)
+    return data_files(profile, lambda file: file.path not in joint)
+
+
+NO_POSIX: Final = "every data file is shared by several processes through MPI-IO"
+"""Reason of rules about the files of `posix_items`."""
 
 
 def posix_files(profile: Profile, system: System) -> str | None:  # noqa: ARG001 - a need of rules
-    """Requirement: data files accessed through POSIX or stdio calls. Return why there are none, or None."""
-    return None if posix_items(profile) else "no data file is accessed by POSIX or stdio calls of the program itself"
+    """Requirement: data files that MPI-IO does not share. Return why there are none, or None."""
+    if posix_items(profile):
+        return None
+    return NO_POSIX if data_files(profile) else "no file of the run is data of a program"
 
 
 def alike(items: Iterable[Item]) -> list[list[Item]]:

@@ -12,10 +12,11 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from vani.advisors import access_table, data_files
+from vani.advisors.access_table import Traffic
 from vani.advisors.folder_table import LOOKS, Search, searches
 from vani.advisors.movers import FUNNEL_BYTES, are_plain, gathers, is_funnel, movers_of, moves_collectively
 from vani.advisors.rule import value_at
-from vani.advisors.small_requests import SMALL, small_at_least, small_share
+from vani.advisors.small_requests import SMALL, small_share_of
 from vani.models.io_time import calls_s, lookup_share
 from vani.models.verdict import locking
 from vani.schema.advice import Evidence, Observation, Target
@@ -132,6 +133,11 @@ class Workload:
         return None if time_s is None else item.part.time * (time_s if part_s is None else min(part_s, time_s))
 
     @cached_property
+    def joint(self) -> set[str]:
+        """Files that several processes access through MPI-IO."""
+        return access_table.joint_files(self.profile)
+
+    @cached_property
     def rows(self) -> access_table.Rows:
         """The table of accesses."""
         return access_table.rows_of(self.profile)
@@ -199,12 +205,6 @@ def is_tiny(item: data_files.Item) -> bool:
     return size is not None and size < SMALL
 
 
-def small_share_of(item: data_files.Item, *, reads: bool, limit: int = SMALL) -> float:
-    """Lower bound of the share of reads, or of writes, below `limit` bytes."""
-    access = data_files.Access(item, reads)
-    return max(small_share(access.sizes, limit) or 0.0, small_at_least(item.io, limit, reads=reads))
-
-
 Pattern = tuple[Callable[[Workload], Seen | None], tuple[str, ...]]
 """A function that detects a pattern, and the rules that act on it."""
 
@@ -220,7 +220,6 @@ LARGE_REQUEST: Final = 64 * KiB
 COLLECTIVE_BUFFER: Final = 16 * MiB
 LARGE_FILE: Final = 64 * MiB
 
-_ABOVE_POSIX: Final = frozenset({"mpiio", "pnetcdf", "hdf5", "netcdf"})
 _HIDES_LIBRARIES: Final = frozenset({"mpiio_calls_missing", "module_off", "module_partial"})
 _READS: Final = frozenset({"read", "pread", "pread64", "readv", "fread"})
 
@@ -232,7 +231,7 @@ def _small_requests(run: Workload) -> Seen | None:
         if is_tiny(item):
             continue
         for reads, number in ((True, reads_of(item)), (False, writes_of(item))):
-            share = small_share_of(item, reads=reads)
+            share = small_share_of(item.io, SMALL, reads=reads)
             part = access_table.small_part(run.rows.get((item.path, reads), ()), SMALL)
             if not number or share < MOST:
                 continue
@@ -370,14 +369,14 @@ def _rewritten(run: Workload) -> Seen | None:
 
 def _repeated(run: Workload, done: str) -> Seen | None:
     """The files whose bytes move several times in a direction."""
-    moved, distinct = f"io.bytes.{done}", f"io.footprint.{done}"
+    accesses = [data_files.Access(item, reads=done == "read") for item in run.items]
     again = [
-        item
-        for item in run.items
-        if (once := value_at(item.file, distinct))
-        and (value_at(item.file, moved) or 0) / data_files.generations_of(item.file) >= max(MiB, _times(item) * once)
+        access.item
+        for access in accesses
+        if access.bytes >= MiB * (times := data_files.generations_of(access.item.file))
+        and access.times >= times * _times(access.item)
     ]
-    return run.much(again, moved, distinct)
+    return run.much(again, f"io.bytes.{done}", f"io.footprint.{done}")
 
 
 def _times(item: data_files.Item) -> float:
@@ -409,25 +408,22 @@ def _off_blocks(run: Workload, item: data_files.Item) -> float:
 
 
 def _independent_io(run: Workload) -> Seen | None:
-    shared = [item for item in run.shared if item.file.interface in _ABOVE_POSIX and _can_be_joined(item)]
-    apps = {name for item in shared for name in item.file.apps}
-    layers = [
-        at
-        for at, layer in enumerate(run.profile.interfaces or ())
-        if layer.layer == "mpiio"
-        and layer.app in apps
-        and (layer.collective_share < MOST if layer.collective_share is not None else layer.transfer == "independent")
-    ]
-    seen = run.much(shared, "readers", "writers")
-    if not layers or seen is None:
-        return None
-    paths = [f"interfaces[{at}].{name}" for at in layers[:_SHOWN] for name in ("app", "collective_share", "transfer")]
-    return seen._replace(attributes=[*paths, *seen.attributes])
+    shared = [item for item in run.shared if _can_be_joined(item) and _is_independent(run, item.path)]
+    return run.much(shared, "readers", "writers")
+
+
+def _is_independent(run: Workload, path: str) -> bool:
+    """True if independent calls of MPI-IO request most bytes, or are most calls where the bytes are not known."""
+    share = Traffic.on(run.profile, [path]).collective
+    if path in run.joint and share is None:
+        layers = [layer for layer in run.profile.interfaces or () if layer.layer == "mpiio"]
+        return any((layer.collective_share or 0.0) < MOST for layer in layers)
+    return share is not None and share < MOST
 
 
 def _can_be_joined(item: data_files.Item) -> bool:
     """True if most reads or writes are smaller than a collective buffer, so that joining them helps."""
-    return any(small_share_of(item, reads=reads, limit=COLLECTIVE_BUFFER) >= MOST for reads in (True, False))
+    return any(small_share_of(item.io, COLLECTIVE_BUFFER, reads=reads) >= MOST for reads in (True, False))
 
 
 def _low_level_interface(run: Workload) -> Seen | None:
@@ -435,15 +431,14 @@ def _low_level_interface(run: Workload) -> Seen | None:
     if run.misses(_HIDES_LIBRARIES):
         return None
     plain = {app.name for app in run.profile.apps if are_plain(app, run.profile)}
-    items = [
-        item for item in run.shared if item.file.interface in ("posix", "stdio") and plain.isdisjoint(item.file.apps)
-    ]
-    return run.much(items, "interface", "readers", "writers")
+    items = [item for item in run.shared if item.path not in run.joint and plain.isdisjoint(item.file.apps)]
+    return run.much(items, "readers", "writers")
 
 
 def _stdio_bulk_data(run: Workload) -> Seen | None:
-    streams = [item for item in run.items if item.file.interface == "stdio"]
-    return run.much(streams, "interface", "io.bytes.total") if sum(map(moved_in, streams)) >= MiB else None
+    layers = access_table.layers_of(run.profile)
+    streams = [item for item in run.items if {"posix", "stdio"}.intersection(layers.get(item.path, ())) == {"stdio"}]
+    return run.much(streams, "io.bytes.total") if sum(map(moved_in, streams)) >= MiB else None
 
 
 def _odd_requests(item: data_files.Item) -> float:
@@ -600,18 +595,8 @@ def _flush_bound(run: Workload) -> Seen | None:
 
 
 def _sieving(run: Workload) -> Seen | None:
-    layers = [
-        (at, layer)
-        for at, layer in enumerate(run.profile.interfaces or ())
-        if layer.layer == "mpiio"
-        and layer.amplification is not None
-        and (layer.amplification.total or 0.0) >= AMPLIFICATION
-    ]
-    if not layers:
-        return None
-    at, layer = max(layers, key=lambda row: row[1].bytes.total or 0)
-    paths = [f"interfaces[{at}].{name}" for name in ("asked.total", "bytes.total", "amplification.total")]
-    return Seen(Target(kind="app", app=layer.app), paths, None)
+    sieved = [i for i in run.items if (Traffic.on(run.profile, [i.path]).sieving or 0.0) >= AMPLIFICATION]
+    return run.much(sieved, "io.bytes.total")
 
 
 def _library_waiting(run: Workload) -> Seen | None:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-import re
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from vani.advisors.data_files import is_data, is_software
+from vani.advisors.access_table import Traffic, layers_of
+from vani.advisors.data_files import Access, Item, is_data, is_software
 from vani.models.contention import CLIENT_RATE
 from vani.models.run_time import seconds_of
 from vani.models.savings import LARGE
@@ -24,9 +25,6 @@ FULL_NODE: Final = 128
 FUNNEL_BYTES: Final = MiB
 """Least bytes for a funnel (our choice): one process may well write a log or a control file."""
 
-_DATA_CALL: Final = re.compile(r"MPI_File_i?(read|write)(_at|_shared)?(_all|_ordered)?(_begin)?(_c)?")
-_FUNCTIONS: Final = "traces.functions"
-"""Key in the provenance if one name represents several functions, as in counts."""
 # Children of a shell are commands, and one of them may well write everything (our choice).
 _SHELLS: Final = ("sh", "bash", "dash", "ksh", "zsh", "csh", "tcsh", "env")
 # Our choice: processes with more I/O than this share of the busiest one's do not just wait.
@@ -90,58 +88,41 @@ def nodes_between(
     return least, max(least, math.ceil(movers.processes / per_node))
 
 
-def _callers(file: FileEntity, profile: Profile) -> int:
-    """Processes that make MPI-IO calls on a file: those that opened it, or more with deferred open.
-
-    With deferred open, only aggregators open a file. The other processes are spread evenly over their apps' files.
-    """
-    processes = sum(app.processes for app in profile.apps if app.name in file.apps)
-    alike = sum(
-        other.interface in _ABOVE_MPIIO and not set(file.apps).isdisjoint(other.apps)
-        for other in profile.files
-    )
-    return max(file.processes, processes // max(1, alike))
-
-
 def is_collective(file: FileEntity, profile: Profile, calling: int) -> bool:
-    """True if most calls that move the file's bytes are collective MPI-IO calls, according to its apps' interfaces."""
-    if file.interface not in _ABOVE_MPIIO or _callers(file, profile) < 2:
+    """True if collective calls request most of a file's bytes, or a few processes call the file system for many."""
+    traffic = Traffic.on(profile, [file.path])
+    if (callers := _callers(file, profile)) < 2 or not traffic.of(*_ABOVE_MPIIO):
         return False
-    rows = {
-        interface.layer: interface for interface in profile.interfaces or () if interface.app in file.apps
-    }
-    own, below = rows.get(file.interface), rows.get("mpiio")
-    shares = [share for layer in (own, below) if (share := _share(layer)) is not None]
-    # The app may use its other files differently. A few callers for many processes are aggregators.
-    return max(shares, default=0.0) >= _MOSTLY or (bool(shares) and 0 < 2 * calling <= file.processes)
+    share = traffic.collective
+    if share is None:
+        layers = [layer for layer in profile.interfaces or () if layer.app in file.apps]
+        share = max((known for layer in layers if (known := _share(layer)) is not None), default=None)
+    return share is not None and (share >= _MOSTLY or 0 < 2 * calling <= callers)
+
+
+def _callers(file: FileEntity, profile: Profile) -> int:
+    """Processes that use a file. With deferred open, only aggregators open it, while all make calls of MPI-IO."""
+    return max(file.processes, *layers_of(profile).get(file.path, {}).values(), 0)
 
 
 def gathers(app: App, profile: Profile) -> bool:
     """True if most bytes that an app writes go through collective calls, in which a few processes write for all."""
-    layers = [layer for layer in profile.interfaces or () if layer.app == app.name]
-    above = [layer for layer in layers if layer.layer in _ABOVE_MPIIO]
-    # Profiles without bytes by layer have only the calls.
-    if all(layer.bytes.written is None for layer in layers):
-        return any((_share(layer) or 0.0) >= _MOSTLY for layer in above)
-    own_calls = collective_part(app, profile, reads=False)
-    collective = [
-        # The data of non-blocking calls moves outside the calls.
-        max(layer.bytes.written or 0, (layer.asked and layer.asked.written) or 0)
-        for layer in above
-        if ((_share(layer) if own_calls is None or layer.layer != "mpiio" else own_calls) or 0.0) >= _MOSTLY
-    ]
-    return max(collective, default=0) >= _MOSTLY * (app.io.bytes.written or 0) > 0
+    return _together(app, profile, reads=False) >= _MOSTLY * (app.io.bytes.written or 0) > 0
 
 
 def moves_collectively(app: App, profile: Profile) -> bool:
-    """True if most bytes that an app reads and writes go through MPI-IO with mostly collective calls."""
-    return any(
-        layer.layer == "mpiio"
-        and layer.app == app.name
-        and (_share(layer) or 0.0) >= _MOSTLY
-        and (layer.bytes.total or 0) >= _MOSTLY * (app.io.bytes.total or 0)
-        for layer in profile.interfaces or ()
-    )
+    """True if most bytes that an app reads and writes go through collective calls."""
+    return _together(app, profile) >= _MOSTLY * (app.io.bytes.total or 0) > 0
+
+
+def _together(app: App, profile: Profile, *, reads: bool | None = None) -> int:
+    """Bytes that collective calls of a library request; all of its bytes if most of its calls are collective."""
+    shares = {layer.layer: _share(layer) or 0.0 for layer in profile.interfaces or () if layer.app == app.name}
+    bytes_of = Counter[str]()
+    for row in Traffic.of_app(profile, app, reads=reads).rows:
+        whole = (row.bytes or 0) if shares.get(row.layer, 0.0) >= _MOSTLY else 0
+        bytes_of[row.layer] += whole if row.bytes_collective is None else row.bytes_collective
+    return max(bytes_of.values(), default=0)
 
 
 def may_gather(app: App, profile: Profile) -> bool:
@@ -157,23 +138,6 @@ def may_gather(app: App, profile: Profile) -> bool:
     outputs = [file for file in profile.files if app.name in file.apps and file.writers == 1]
     opened_by_all = sum(file.io.bytes.written or 0 for file in outputs if file.processes >= app.processes)
     return opened_by_all >= _MOSTLY * (app.io.bytes.written or 0) > 0
-
-
-def collective_part(app: App, profile: Profile, *, reads: bool) -> float | None:
-    """Share of collective calls in an app's MPI-IO data calls in one direction, including non-blocking and split ones.
-
-    None if the names of the calls are unknown.
-    """
-    if _FUNCTIONS in profile.provenance:
-        return None
-    together = total = 0
-    for trace in profile.traces:
-        for name, count in trace.functions.items() if trace.app == app.name else ():
-            call = _DATA_CALL.fullmatch(name)
-            if call is not None and (call[1] == "read") is reads:
-                total += count
-                together += count if call[3] else 0
-    return together / total if total else None
 
 
 def may_write_unseen(app: App, profile: Profile) -> bool:
@@ -242,27 +206,21 @@ def is_moved_within(file: FileEntity) -> bool:
     The copy starts at the end, because bytes must be read before they are overwritten. Without that, bytes are read and
     written at the same place: a buffer goes along with each piece.
     """
-    io = file.io
     # A temporary file that the run writes and reads is scratch.
     if file.role == "temporary" or file.generations or file.readers != 1 or file.writers != 1:
         return False
-    if file.interface not in ("netcdf", "pnetcdf") and (file.stride or 0) >= 0:
+    if file.format != "netcdf" and (file.stride or 0) >= 0:
         return False
-    return all(
-        distinct and (moved or 0) >= _TIMES * distinct
-        for moved, distinct in ((io.bytes.read, io.footprint.read), (io.bytes.written, io.footprint.written))
-    )
+    return all(Access(Item(0, file), reads).times >= _TIMES for reads in (True, False))
 
 
 def is_rewritten(file: FileEntity) -> bool:
     """True if a small file is written as a whole several times, such as a program's state: nothing can be joined."""
-    once = file.io.footprint.written
-    return bool(once and once <= LARGE and (file.io.bytes.written or 0) >= _TIMES * once)
+    writes = Access(Item(0, file), reads=False)
+    return writes.distinct <= LARGE and writes.times >= _TIMES
 
 
-def _share(layer: Interface | None) -> float | None:
-    if layer is None:
-        return None
+def _share(layer: Interface) -> float | None:
     if layer.collective_share is not None:
         return layer.collective_share
     return {"collective": 1.0, "independent": 0.0}.get(layer.transfer or "")

@@ -87,6 +87,11 @@ def small_at_least(io: IOStats, limit: int, *, reads: bool) -> float:
     return max(0.0, 1 - moved / operations / limit)
 
 
+def small_share_of(io: IOStats, limit: int, *, reads: bool) -> float:
+    """Lower bound of the share of requests below `limit` bytes, from their sizes and from their mean."""
+    return max(small_share(sizes_of(io, reads=reads), limit) or 0.0, small_at_least(io, limit, reads=reads))
+
+
 _PARTS: Final = 1000
 """Reads of parts of chunks that are not just headers (as Drishti's `small_requests_absolute`)."""
 _LEAST_CHUNK: Final = 4 * KiB

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from vani.advisors.data_files import Group, by_folder, listed, posix_items
+from vani.advisors.data_files import Group, by_folder, listed, posix_files, posix_items
 from vani.advisors.placement import disk_under
 from vani.advisors.rule import Answer, Evidence, Finding, Rule, Verdict
 from vani.models.calibration import certainty
@@ -22,7 +22,7 @@ class Interception(Rule):
     """A program makes many POSIX calls on DAOS, each of which may go through the kernel.
 
     Looks at
-        Files on DAOS that programs reach through POSIX or stdio calls, and how many calls they make: at least
+        Files on DAOS that MPI-IO does not share, and how many calls they make: at least
         `min_operations`, data and metadata together.
     Why
         A mounted container (dfuse) is served by one daemon per node behind the kernel, and each open, read and write
@@ -31,7 +31,7 @@ class Interception(Rule):
         `LD_PRELOAD=/usr/lib64/libpil4dfs.so` for the program's processes, unless it is set already, which no trace
         shows. The site's notes on containers (object classes, chunks) are repeated from the machine's description.
     Stays silent when
-        Few calls are made there, or they go through MPI-IO or HDF5, whose drivers may reach DAOS without POSIX; the
+        Few calls are made there, or by several processes through MPI-IO, whose driver may reach DAOS without POSIX; the
         data is not on DAOS according to the machine's description or `vani collect`.
     Source
         DAOS documentation, File System (docs.daos.io): with interception data moves as through the DFS API, metadata
@@ -41,15 +41,15 @@ class Interception(Rule):
     """
 
     id = "DAO001"
+    needs = (posix_files,)
     sources = ("DAOS documentation, File System", "ALCF user guides, DAOS")
 
     # Our choice: at ten microseconds through the kernel and the daemon, a thousand calls take a hundredth of a second.
     min_operations = 1_000
 
     def check(self, profile: Profile, system: System) -> Verdict:
-        if not (data := posix_items(profile)):
-            return "no file is reached through POSIX calls by the program itself"
-        return self.among(self._judge(group, profile, system) for group in by_folder(data, profile))
+        data = by_folder(posix_items(profile), profile)
+        return self.among(self._judge(group, profile, system) for group in data)
 
     def _judge(self, group: Group, profile: Profile, system: System) -> Answer:
         first = group.of(group.items[:1])

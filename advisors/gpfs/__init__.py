@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from vani.advisors.access_table import layers_of
 from vani.advisors.data_files import Item, data_files, extent
 from vani.advisors.movers import is_collective
 from vani.advisors.placement import SUPPLY, gpfs_under
@@ -18,6 +19,10 @@ from vani.units import KiB, MiB, format_bytes
 if TYPE_CHECKING:
     from vani.schema.profile import FileEntity, Profile
     from vani.schema.system import System
+
+_LIBRARIES = frozenset({"hdf5", "netcdf", "pnetcdf"})
+"""Libraries that choose where in a file data goes."""
+
 
 @dataclass(frozen=True)
 class Written:
@@ -72,20 +77,20 @@ class BlockRule(Rule):
     def written(self, profile: Profile, system: System) -> list[Written] | str:
         """Files on GPFS of at least `min_bytes`, if at least `min_share` of the pieces written to them have one size.
 
-        Collective calls are left to MIO002, because aggregators write. Writes of HDF5 and libraries above it have their
-        own rules.
+        Collective calls are left to MIO002, because aggregators write; places in files of HDF5 to HD5001.
         """
-        runs = {app.name: app.instances for app in profile.apps}
+        runs, layers = {app.name: app.instances for app in profile.apps}, layers_of(profile)
         answers = [
             self._written(item, profile, system)
             for item in data_files(profile, self._is_candidate)
+            if _LIBRARIES.isdisjoint(layers.get(item.path, ()))
             # As many users as runs may be one process of each run, one after another.
             if item.file.processes > sum(runs.get(name, 1) for name in item.file.apps)
         ]
         reasons = dict.fromkeys(answer for answer in answers if isinstance(answer, str))
         return [answer for answer in answers if isinstance(answer, Written)] or (
             "; ".join(reasons)
-            or f"no shared file of {format_bytes(self.min_bytes)} or more is written by several processes"
+            or f"no shared file of {format_bytes(self.min_bytes)} or more is written by several processes without HDF5"
         )
 
     def _written(self, item: Item, profile: Profile, system: System) -> Written | str:
@@ -100,8 +105,7 @@ class BlockRule(Rule):
         return Written(item, sizes.common[0][0], neighbour_distance(file, file.writers, reads=False), *block)
 
     def _is_candidate(self, file: FileEntity) -> bool:
-        is_shared = file.access == "shared" and file.writers > 1 and (extent(file) or 0) >= self.min_bytes
-        return is_shared and file.interface in (None, "posix", "stdio", "mpiio")
+        return file.access == "shared" and file.writers > 1 and (extent(file) or 0) >= self.min_bytes
 
 
 def _block(path: str, profile: Profile, system: System) -> tuple[int, Evidence] | str:

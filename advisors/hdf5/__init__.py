@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from vani.advisors.data_files import Item, LayerGroup, by_folder, data_files, not_used
+from vani.advisors.access_table import layers_of
+from vani.advisors.data_files import Access, Item, LayerGroup, by_folder, data_files, not_used
 
 if TYPE_CHECKING:
     from vani.schema.profile import Profile
@@ -14,7 +15,6 @@ if TYPE_CHECKING:
 CHUNK_CACHES: Final = ("H5Pset_chunk_cache", "H5Pset_cache", "nc_set_chunk_cache", "nc_set_var_chunk_cache")
 """Functions that set the size of a cache for chunks."""
 
-_LAYERS: Final = frozenset({"hdf5", "netcdf"})
 _FORMATS: Final = frozenset({"hdf5", "netcdf"})
 # Our choice: each chunk is written twice, as if two processes or two steps share it.
 _AGAIN: Final = 2.0
@@ -43,8 +43,11 @@ def hdf5_uses(profile: Profile) -> list[HDF5Files]:
         (interface.layer, interface.app): (number, interface)
         for number, interface in enumerate(profile.interfaces or ())
     }
-    # Libraries above HDF5 also look for configuration and lock files, which are not data.
-    items = data_files(profile, lambda file: file.interface in _LAYERS and file.format in _FORMATS)
+    of_file = layers_of(profile)
+    # Files of netCDF's classic format have calls of PnetCDF, or none of HDF5.
+    items = data_files(
+        profile, lambda file: file.format in _FORMATS and "pnetcdf" not in of_file.get(file.path, {})
+    )
     uses = []
     for group in by_folder(items, profile, among={app for layer, app in layers if layer == "hdf5"}):
         app = group.app
@@ -59,8 +62,7 @@ def hdf5_uses(profile: Profile) -> list[HDF5Files]:
 
 def changes_chunks(use: HDF5Files, item: Item) -> bool:
     """True if HDF5 reads chunks back to change parts of them, or if the program itself reads as much."""
-    io = item.file.io
-    written, distinct, read = io.bytes.written or 0, io.footprint.written or 0, io.bytes.read or 0
-    if not use.layer.data_representation.chunked or not distinct or written < _AGAIN * distinct:
+    writes = Access(item, reads=False)
+    if not use.layer.data_representation.chunked or writes.times < _AGAIN:
         return False
-    return read >= _READ_BACK * (written - distinct)
+    return (item.io.bytes.read or 0) >= _READ_BACK * (writes.bytes - writes.distinct)

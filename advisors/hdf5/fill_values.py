@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from vani.advisors.data_files import Group, Item, by_folder, data_files, functions_of, listed
+from vani.advisors.access_table import Traffic
+from vani.advisors.data_files import Access, Group, Item, by_folder, data_files, functions_of, listed
 from vani.advisors.movers import gathers, is_moved_within
-from vani.advisors.rule import Answer, Evidence, Finding, Rule, Verdict
+from vani.advisors.rule import Answer, Finding, Rule, Verdict
 from vani.units import MiB, format_bytes
 
 if TYPE_CHECKING:
-    from vani.schema.profile import App, Interface, Profile
+    from vani.schema.profile import Profile
     from vani.schema.system import System
 
 _FORMATS: Final = frozenset({"hdf5", "netcdf"})
-_LIBRARIES: Final = ("netcdf", "pnetcdf", "hdf5")
 _SETS_FILL: Final = (
     "H5Pset_fill_time",
     "nc_set_fill",
@@ -87,34 +87,29 @@ class FillValues(Rule):
         return self.among(self._judge(group, profile) for group in by_folder(twice, profile))
 
     def _is_twice(self, item: Item) -> bool:
-        io = item.file.io
-        written, distinct, read = io.bytes.written or 0, io.footprint.written or 0, io.bytes.read or 0
-        if not distinct or not self.min_times <= written / distinct <= self.max_times:
+        writes, read = Access(item, reads=False), item.io.bytes.read or 0
+        if not self.min_times <= writes.times <= self.max_times:
             return False
         # The buffer of netCDF's classic format reads bytes before it overwrites them.
-        most = max(2 * distinct, written) if item.file.format == "netcdf" else self.max_read * written
+        most = max(2 * writes.distinct, writes.bytes) if item.file.format == "netcdf" else self.max_read * writes.bytes
         return read <= most and not is_moved_within(item.file)
 
     def _judge(self, group: Group, profile: Profile) -> Answer:
         name = group.app.name if group.app is not None else "an app"
-        number, layer = _library(group.app, profile) or (-1, None)
-        factor = layer.amplification.written if layer is not None and layer.amplification is not None else None
+        traffic = Traffic.on(profile, group.paths, reads=False)
         if _more(group) < self.min_bytes:
             return f"less than {format_bytes(self.min_bytes)} are written again in one folder"
         if not functions_of(group.app, profile).isdisjoint(_SETS_FILL):
             return f"{name} sets the fill mode itself"
-        if factor is not None and factor < self.min_times:
+        if traffic.filling is not None and traffic.filling < self.min_times:
             return f"{name} requests all bytes written: it writes more than once itself"
         written, distinct = group.total("io.bytes.written"), group.total("io.footprint.written")
         text = (
             f"{format_bytes(written)} are written to {listed(group.folder, group.items)}, {format_bytes(distinct)} of "
             "them distinct"
         )
-        evidence = []
-        if layer is not None and layer.asked is not None and factor is not None:
-            requested = format_bytes(layer.asked.written)
-            text += f", and the program requests {requested}: the library fills data sets first."
-            evidence.append(Evidence(f"interfaces[{number}].amplification.written", factor))
+        if traffic.of_library:
+            text += f", and the program requests {format_bytes(traffic.of_library)}: the library fills data sets first."
         else:
             text += ": each byte is written twice, as where a library fills data sets first."
         if (alone := _fills_alone(group, profile)) is not None:
@@ -122,11 +117,11 @@ class FillValues(Rule):
         return Finding(
             target=group.target,
             reason=f"{text} How much less time it takes without them only a run shows.",
-            confidence=0.8 if evidence else 0.5,
+            confidence=0.8 if traffic.of_library else 0.5,
             touched_s=group.wall_s("write"),
             recommended={"fill": "never"},
             current={"written_bytes": written, "distinct_bytes": distinct},
-            evidence=evidence + group.figures("path", "io.bytes.written", "io.footprint.written", "io.busy_s.write"),
+            evidence=group.figures("path", "io.bytes.written", "io.footprint.written", "io.busy_s.write"),
             apply="in the program, where it writes every element (others are undefined then):\n"
             "  C, HDF5:      H5Pset_fill_time(dcpl, H5D_FILL_TIME_NEVER);   before H5Dcreate\n"
             "  Fortran:      call h5pset_fill_time_f(dcpl, H5D_FILL_TIME_NEVER_F, ierr)\n"
@@ -140,17 +135,6 @@ class FillValues(Rule):
 
 def _more(group: Group) -> int:
     return group.total("io.bytes.written") - group.total("io.footprint.written")
-
-
-def _library(app: App | None, profile: Profile) -> tuple[int, Interface] | None:
-    """The app's outermost library with known requests, and its index in the profile."""
-    rows = [
-        (number, layer)
-        for number, layer in enumerate(profile.interfaces or ())
-        if app is not None and layer.app == app.name and layer.asked is not None and layer.asked.written
-    ]
-    known = [row for row in rows if row[1].layer in _LIBRARIES]
-    return min(known, key=lambda row: _LIBRARIES.index(row[1].layer), default=None)
 
 
 def _fills_alone(group: Group, profile: Profile) -> int | None:

@@ -103,10 +103,7 @@ class HDF5Caches(Rule):
 
     def _again(self, item: Item) -> float:
         """Lower bound of how often a process reads each byte, assuming that each process reads all of them."""
-        file = item.file
-        if not file.readers or not file.io.footprint.read or file.io.bytes.read is None:
-            return 0.0
-        return file.io.bytes.read / file.readers / file.io.footprint.read
+        return Access(item, reads=True).times / max(1, item.file.readers)
 
     def _finding(self, scattered: HDF5Files, again: HDF5Files, system: System) -> Finding:
         group = scattered.of(dict.fromkeys([*scattered.items, *again.items]))

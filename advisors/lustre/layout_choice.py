@@ -19,7 +19,7 @@ from vani.advisors import placement
 from vani.advisors.data_files import extent
 from vani.advisors.movers import Movers, moved_in, movers_of, nodes_between
 from vani.advisors.rule import Gain, Perhaps, Rule
-from vani.advisors.small_requests import SMALL, sizes_of, small_at_least, small_share
+from vani.advisors.small_requests import SMALL, small_share_of
 from vani.models import contention, stripe_count, striping
 from vani.models.calibration import SPREAD
 from vani.models.run_time import of_files_s
@@ -314,5 +314,5 @@ def _slowed_by(file: FileEntity, *, reads: bool) -> str | None:
     io = file.io
     if not reads and io.ops.write and io.ops.sync >= _MOST * io.ops.write:
         return "most writes are flushed one by one"
-    small = max(small_share(sizes_of(io, reads=reads), SMALL) or 0.0, small_at_least(io, SMALL, reads=reads))
+    small = small_share_of(io, SMALL, reads=reads)
     return "most requests are small" if small >= _MOST else None

@@ -11,10 +11,9 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from vani.advisors.access_table import layers_of
+from vani.advisors.access_table import Traffic, joint_files, layers_of
 from vani.advisors.commands import comment
 from vani.advisors.data_files import LayerGroup, by_folder, data_files, functions_of, not_used
-from vani.advisors.movers import collective_part
 from vani.models.contention import LUSTRE_MAX_STRIPES
 from vani.units import GiB, KiB, MiB
 
@@ -139,53 +138,51 @@ def buffer_size(unit: int, least: int = 4 * MiB, most: int = 64 * MiB) -> int:
     return size
 
 
-DIRECT: Final = frozenset({"mpiio", "pnetcdf"})
-"""Layers with one MPI-IO call per data call."""
-
+_ABOVE_MPIIO: Final = frozenset({"hdf5", "netcdf"})
 _NETWORK_FILES: Final = frozenset({"nfs", "nfs4", "vast"})
 # Our choice: twice as much is not just rounding to blocks.
 _SIEVED: Final = 2.0
 # Our choice: most of the calls, because aggregators do not help with the others.
 _MOSTLY: Final = 0.5
 
-ABOVE: Final = DIRECT | {"hdf5", "netcdf"}
-"""Layers that may be above MPI-IO."""
-
-
 def mpiio_files(profile: Profile, system: System) -> str | None:  # noqa: ARG001 - a need of rules
     """Requirement: files shared through MPI-IO. Return why there are none, or None if there are some."""
-    return _why_none(profile, ABOVE)
+    return _why_none(profile, directly=False)
 
 
 def direct_mpiio_files(profile: Profile, system: System) -> str | None:  # noqa: ARG001 - a need of rules
     """Requirement: files shared through MPI-IO without a library above it. Return why there are none, or None."""
-    return _why_none(profile, DIRECT)
+    return _why_none(profile, directly=True)
 
 
-def _why_none(profile: Profile, layers: Collection[str]) -> str | None:
+def _why_none(profile: Profile, *, directly: bool) -> str | None:
     if not any(interface.layer == "mpiio" for interface in profile.interfaces or ()):
         return not_used(profile, "MPI-IO")
-    if mpiio_uses(profile, layers):
+    if mpiio_uses(profile, directly=directly):
         return None
     if mpiio_uses(profile):
         return "files are shared through MPI-IO by a library above it alone"
     return "no file is shared by several processes through MPI-IO"
 
 
-def mpiio_uses(profile: Profile, layers: Collection[str] = ABOVE) -> list[LayerGroup]:
-    """Files that several processes of an app access through MPI-IO, by app and folder."""
+def mpiio_uses(profile: Profile, *, directly: bool = False) -> list[LayerGroup]:
+    """Files that several processes of an app access through MPI-IO, by app and folder.
+
+    `directly`: only those where the program or PnetCDF makes one call of MPI-IO for each data call.
+    """
     mpiio = {
         interface.app: (interface, number)
         for number, interface in enumerate(profile.interfaces or ())
         if interface.layer == "mpiio"
     }
-    callers = layers_of(profile)
+    joint, layers = joint_files(profile), layers_of(profile)
+    # Logs may have no record of the data calls of HDF5.
+    hdf5 = {row.app for row in profile.interfaces or () if row.layer == "hdf5"}
 
     def is_wanted(file: FileEntity) -> bool:
-        of = {*callers.get(file.path, ()), file.interface}
-        is_direct = "mpiio" in of and of.isdisjoint(ABOVE - DIRECT)
-        is_through = file.interface in layers or is_direct or (layers is ABOVE and "mpiio" in of)
-        return file.access == "shared" and is_through
+        is_above = not _ABOVE_MPIIO.isdisjoint(layers.get(file.path, ()))
+        is_above = is_above or (file.format == "hdf5" and not hdf5.isdisjoint(file.apps))
+        return file.path in joint and not (directly and is_above)
 
     shared = data_files(profile, is_wanted)
     return [
@@ -201,9 +198,9 @@ def set_hints(layer: Interface, hints: Collection[str]) -> dict[str, str]:
 
 
 def collective_share(use: LayerGroup, profile: Profile, *, reads: bool) -> float | None:
-    """Share of collective calls in the data calls of one direction, or of both if the calls' names are unknown."""
-    part = collective_part(use.app, profile, reads=reads)
-    return use.layer.collective_share if part is None else part
+    """Share of collective calls in the bytes of one direction on these files, or in all of the app if not known."""
+    share = Traffic.on(profile, use.paths, reads=reads).collective
+    return use.layer.collective_share if share is None else share
 
 
 def calls_collectively_later(use: LayerGroup, profile: Profile) -> bool:
@@ -214,9 +211,7 @@ def calls_collectively_later(use: LayerGroup, profile: Profile) -> bool:
 
 def sieves(use: LayerGroup, profile: Profile, *, reads: bool) -> bool:
     """True if MPI-IO moves several times what independent calls request, because pieces have holes between them."""
-    factors = use.layer.amplification
-    factor = None if factors is None else factors.read if reads else factors.written
-    share = collective_share(use, profile, reads=reads)
+    factor, share = Traffic.on(profile, use.paths, reads=reads).sieving, collective_share(use, profile, reads=reads)
     return factor is not None and factor >= _SIEVED and share is not None and share < _MOSTLY
 
 

@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from vani.advisors import mpiio
+from vani.advisors.access_table import Traffic
 from vani.advisors.commands import comment
 from vani.advisors.data_files import Access, Item, LayerGroup
-from vani.advisors.rule import Answer, Evidence, Finding, Gain, Rule, Verdict, known_figures, value_at
+from vani.advisors.rule import Answer, Evidence, Finding, Gain, Rule, Verdict, known_figures
 from vani.advisors.small_requests import usual_at_most, usual_text
 from vani.units import KiB, MiB, format_bytes, format_count, format_number, format_share
 
@@ -71,7 +72,7 @@ class CollectiveBuffering(Rule):
 
     def check(self, profile: Profile, system: System) -> Verdict:
         return self.among(
-            answer for use in mpiio.mpiio_uses(profile, mpiio.DIRECT) for answer in self._answers(use, profile, system)
+            answer for use in mpiio.mpiio_uses(profile, directly=True) for answer in self._answers(use, profile, system)
         )
 
     def _answers(self, use: LayerGroup, profile: Profile, system: System) -> Iterator[Answer]:
@@ -133,9 +134,9 @@ class CollectiveBuffering(Rule):
         first = Access(use.items[0], moved[0].reads)
         gain: Gain | str | None = "the gain depends on how much one call of all processes moves: measure it"
         if sieved:
-            before = mpiio.in_mpiio_s(use)
-            gain = _without_holes(use, before, reads=first.reads)
-            reason = _sieving(use, reads=first.reads)
+            traffic, before = Traffic.on(profile, use.paths, reads=first.reads), mpiio.in_mpiio_s(use)
+            gain = _without_holes(traffic, use, before, reads=first.reads)
+            reason = _sieving(traffic, use, reads=first.reads)
         else:
             before = use.data_s(moved)
             reason = (
@@ -172,7 +173,6 @@ class CollectiveBuffering(Rule):
             current={"collective_share": share, **own},
             evidence=[
                 *use.layer_figures("collective_share"),
-                *(use.layer_figures(*_sieved(first.done)) if sieved else ()),
                 *(figure for access in moved[:3] for figure in _figures(access)),
             ],
             gain=gain or "supply a trace with times",
@@ -200,26 +200,21 @@ def _figures(access: Access) -> list[Evidence]:
     ]
 
 
-def _sieved(done: str) -> list[str]:
-    """Attributes of a layer with the bytes requested, the bytes moved, and the factor between them."""
-    return [f"{name}.{done}" for name in ("asked", "bytes", "amplification")]
-
-
-def _sieving(use: LayerGroup, *, reads: bool) -> str:
-    verb = "read" if reads else "written"
-    wanted, moved, factor = (value_at(use.layer, name) for name in _sieved(verb))
-    also_read = "" if reads or not use.layer.bytes.read else f" and {format_bytes(use.layer.bytes.read)} read"
+def _sieving(traffic: Traffic, use: LayerGroup, *, reads: bool) -> str:
+    verb, read = "read" if reads else "written", use.total("io.bytes.read")
+    also_read = "" if reads or not read else f" and {format_bytes(read)} read"
     return (
-        f"{use.app.name} requests {format_bytes(wanted)} of {use.words} from MPI-IO in independent "
-        f"calls, but {format_bytes(moved)} are {verb}{also_read}: {format_number(factor or 0, 2)} times as much, "
-        "since MPI-IO moves the holes between the pieces as well (data sieving). "
+        f"{use.app.name} requests {format_bytes(traffic.requested)} of {use.words} from MPI-IO in independent "
+        f"calls, but {format_bytes(traffic.moved)} are {verb}{also_read}: "
+        f"{format_number(traffic.sieving or 0, 2)} times as much, since MPI-IO moves the holes between the pieces as "
+        "well (data sieving). "
     )
 
 
-def _without_holes(use: LayerGroup, before_s: float, *, reads: bool) -> Gain | None:
+def _without_holes(traffic: Traffic, use: LayerGroup, before_s: float, *, reads: bool) -> Gain | None:
     """The gain if only the requested bytes move, at the present rate of all bytes."""
-    factors = use.layer.amplification
-    factor = None if factors is None else factors.read if reads else factors.total or factors.written
+    read = 0 if reads else use.total("io.bytes.read")
+    factor = (traffic.moved + read) / traffic.requested if traffic.requested else None
     if not factor:
         return None
     best = before_s / factor

@@ -1,11 +1,11 @@
-"""POS009: small interleaved pieces of a shared file through POSIX calls."""
+"""POS009: small interleaved pieces of a shared file without MPI-IO."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from vani.advisors.data_files import Access, Group, Item, by_folder, data_files
+from vani.advisors.data_files import Access, Group, Item, by_folder, posix_items
 from vani.advisors.placement import pieces_of
 from vani.advisors.rule import NO_LAYOUTS, Answer, Evidence, Finding, Layouts, MatchingRule, Verdict
 from vani.advisors.small_requests import aggregated, usual_at_most, usual_text
@@ -26,10 +26,10 @@ class _Shared(Access):
 
 
 class InterleavedAccesses(MatchingRule):
-    """Processes read or write small interleaved pieces of a shared file through POSIX calls.
+    """Processes read or write small interleaved pieces of a shared file without MPI-IO.
 
     Looks at
-        Shared files of POSIX and stdio that several processes of one app write (or read): the usual size of the
+        Shared files that, without MPI-IO, several processes of one app write (or read): the usual size of the
         requests, below `max_request`; how far apart the pieces of neighbouring processes are, less than a stripe or
         block (of `unit` at most), or at no constant distance; writes that do not divide a stripe or
         block evenly; at least `min_operations` of them.
@@ -42,7 +42,7 @@ class InterleavedAccesses(MatchingRule):
         pieces in memory and access the file in whole stripes or blocks. If that is not possible: one process per node
         that gathers, records padded to a stripe or block, or a file per node.
     Stays silent when
-        No file is shared by processes of one app through POSIX; requests are large, or few; each process has its own
+        No file is shared by processes of one app without MPI-IO; requests are large, or few; each process has its own
         whole stripes or blocks; the offsets of accesses are not known.
     Source
         Lustre manual, section 19.2 (one client per stripe); IBM, GPFS byte-range tokens; ROMIO users guide. Gain:
@@ -67,17 +67,14 @@ class InterleavedAccesses(MatchingRule):
 
     def check(self, profile: Profile, system: System, layouts: Layouts = NO_LAYOUTS) -> Verdict:
         runs = {app.name: app.instances for app in profile.apps}
-        data = data_files(
-            profile,
-            # As many users as runs may be one process of each run.
-            lambda file: (
-                file.access == "shared"
-                and file.interface in (None, "posix", "stdio")
-                and file.processes > sum(runs.get(name, 1) for name in file.apps)
-            ),
-        )
+        # As many users as runs may be one process of each run.
+        data = [
+            item
+            for item in posix_items(profile)
+            if item.file.access == "shared" and item.file.processes > sum(runs.get(name, 1) for name in item.file.apps)
+        ]
         if not data:
-            return "no file is shared by processes of one app through POSIX calls"
+            return "no file is shared by processes of one app without MPI-IO"
         answers: list[Answer] = []
         for group in by_folder(data, profile):
             pieces = pieces_of(group.items, profile, system, layouts)

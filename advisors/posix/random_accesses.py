@@ -21,8 +21,8 @@ class RandomAccesses(Rule):
     """Files are read or written in small requests at random offsets.
 
     Looks at
-        Data files of POSIX and stdio with at least `min_random` of their accesses at random offsets, usually of
-        less than `max_request`, at least `min_operations` in the files of one folder.
+        Data files that MPI-IO does not share, with at least `min_random` of their accesses at random offsets, usually
+        of less than `max_request`, at least `min_operations` in the files of one folder.
     Why
         Neither the client's read-ahead nor the server's cache can guess the next offset: each access waits for the
         disk, and on a shared file for a lock as well.
@@ -31,7 +31,7 @@ class RandomAccesses(Rule):
         storage, where random offsets cost nothing.
     Stays silent when
         Accesses go forward, have large pieces, or are few; a file is moved within itself (POS011); offsets are not
-        known; files belong to MPI-IO or HDF5.
+        known; files are shared through MPI-IO.
     Source
         Vani paper, section IV-D (staging by access pattern). Gain: bytes that are moved more than once are moved
         once.

@@ -60,10 +60,10 @@ class RedundantOpens(Rule):
     """Files are opened or queried again and again, or opened by processes that move no data of them.
 
     Looks at
-        Data files of POSIX and stdio: opens against those that are needed, one for each process that reads and one
-        for each that writes, at least `min_opens` times as many; or requests to a metadata server (open, close, stat,
-        rename, not seeks or flushing) against data operations, at least `min_metadata` times as many, where it takes
-        at least `min_share` of the files' I/O time. At least `min_redundant` opens (or such operations) together.
+        Data files that MPI-IO does not share: opens against those that are needed, one for each process that reads and
+        one for each that writes, at least `min_opens` times as many; or requests to a metadata server (open, close,
+        stat, rename, not seeks or flushing) against data operations, at least `min_metadata` times as many, where it
+        takes at least `min_share` of the files' I/O time. At least `min_redundant` opens (or such operations) together.
         Look-ups of names that are never opened, where they take `min_lookups` of the time of I/O and look-ups: in
         search of the newest file, of finished results, or of a flag.
     Why
@@ -73,8 +73,8 @@ class RedundantOpens(Rule):
         Open a file once, keep it open as long as it is used, and open it only where data is moved; query attributes
         once and broadcast them.
     Stays silent when
-        Every process opens each file once per direction; there are few opens; files belong to MPI-IO or HDF5
-        (MIO005, HD5003); most of the I/O time of the files is flushing.
+        Every process opens each file once per direction; there are few opens; files are shared through MPI-IO
+        (MIO005); most of the I/O time of the files is flushing.
     Source
         Vani paper, section IV (HACC: files are opened and closed several times, four times as many metadata
         operations as reads or writes, half of the I/O time).

@@ -6,7 +6,8 @@ from collections import defaultdict
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from vani.advisors.data_files import Access, Group, Item, by_folder, data_files, generations_of
+from vani.advisors.access_table import joint_files
+from vani.advisors.data_files import NO_POSIX, Access, Group, Item, by_folder, data_files, generations_of
 from vani.advisors.movers import is_moved_within
 from vani.advisors.rule import Evidence, Finding, Gain, Rule, Target, Value, Verdict, figures
 from vani.advisors.small_requests import usual_at_most
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     from vani.schema.system import System
 
 
-_NETCDF: Final = frozenset({"netcdf", "pnetcdf"})
 _REDEFINES: Final = frozenset({"nc_redef", "ncmpi_redef"})
 _DEFINED_FIRST: Final = (
     "in the program: define all dimensions, variables and attributes, then leave define mode once, before any data\n"
@@ -56,7 +56,7 @@ class RepeatedTraffic(Rule):
     Stays silent when
         Bytes are moved once; little is moved; a file is opened for each time that it is written, as checkpoints are;
         distinct bytes are not known; all processes read the same file once each (POS001); most accesses are small
-        and at random places (POS005); files belong to MPI-IO (MIO003) or HDF5 (HD5004).
+        and at random places (POS005); files are shared through MPI-IO (MIO003).
     Source
         Vani paper, section IV (Montage reads its images several times over). Estimate: each time costs the same,
         and the first is enough.
@@ -85,16 +85,16 @@ class RepeatedTraffic(Rule):
 
     def check(self, profile: Profile, system: System) -> Verdict:  # noqa: ARG002 - applies on every machine
         redefining = {trace.app for trace in profile.traces if not _REDEFINES.isdisjoint(trace.functions)}
+        joint = joint_files(profile)
         accessed = data_files(
             profile,
             lambda file: (
-                file.interface in (None, "posix", "stdio")
-                or (file.interface in _NETCDF and not redefining.isdisjoint(file.apps) and is_moved_within(file))
+                file.path not in joint or (not redefining.isdisjoint(file.apps) and is_moved_within(file))
             ),
         )
         moved = [item for item in accessed if item.io.ops.read + item.io.ops.write]
         if not moved:
-            return "no data file is accessed by POSIX or stdio calls of the program itself"
+            return NO_POSIX if joint else "no data file is read or written"
         known = [item for item in moved if item.io.footprint.read or item.io.footprint.written]
         if not known:
             return "files[].io.footprint is not known; supply a trace with offsets"
@@ -120,7 +120,7 @@ class RepeatedTraffic(Rule):
 
     def _again(self, access: Access) -> Again | None:
         file, moved, distinct = access.item.file, access.bytes, access.distinct
-        if not distinct or moved < self.min_times * distinct:
+        if access.times < self.min_times:
             return None
         pattern = file.io.access_pattern
         usual = usual_at_most(access.sizes)
@@ -156,7 +156,7 @@ class RepeatedTraffic(Rule):
             for file in profile.files
             if app.name in file.apps
             and (
-                file.interface not in (None, "posix", "stdio")
+                file.path in joint_files(profile)
                 or file.apps != [app.name]
                 or self._is_broadcast(file, file.io.bytes.read or 0, file.io.footprint.read or 0)
                 or (file.io.access_pattern is not None and file.io.access_pattern.random >= self.max_random)

@@ -6,22 +6,33 @@ from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from vani.advisors.access_table import layers_of
 from vani.advisors.commands import Language, code_lines, comment, language_of
-from vani.advisors.data_files import Access, Group, Item, alike, by_folder, data_files, is_journal
+from vani.advisors.data_files import (
+    Access,
+    Group,
+    Item,
+    alike,
+    by_folder,
+    is_journal,
+    posix_files,
+    posix_items,
+)
 from vani.advisors.movers import is_rewritten
 from vani.advisors.rule import Finding, Rule, Verdict
 from vani.advisors.small_requests import (
     SMALL,
     aggregated,
     part_of_chunk,
-    small_at_least,
-    small_share,
+    small_share_of,
     usual_text,
 )
 from vani.models.savings import LARGE, requests
 from vani.units import MiB, format_bytes, format_count, format_share
 
 if TYPE_CHECKING:
+    from collections.abc import Container
+
     from vani.schema.profile import FileEntity, Profile
     from vani.schema.system import System
 
@@ -52,9 +63,9 @@ class SmallAccesses(Rule):
     """Many requests are small and consecutive: a buffer would make few of them.
 
     Looks at
-        Files that are accessed by POSIX or stdio calls, or through MPI-IO by one process each: the share of reads (of
-        writes) below `small`, at least `min_share`, where at least `min_ordered` of the accesses go forward in the
-        file, and `min_operations` of them in the files of one folder.
+        Files that several processes do not access through MPI-IO: the share of reads (of writes) below `small`, at
+        least `min_share`, where at least `min_ordered` of the accesses go forward in the file, and `min_operations` of
+        them in the files of one folder.
     Why
         A request costs a trip to the server and back, whether it moves ten bytes or four million. Client caches hide
         that for one process and its own file, not where files are shared, synced or read once.
@@ -63,9 +74,8 @@ class SmallAccesses(Rule):
         (`setvbuf`); in files of HDF5 and netCDF, larger chunks. In C++ a line ends with `'\\n'`, since `std::endl`
         writes it at once; Fortran and Python flush no record automatically.
     Stays silent when
-        Requests are large, few, or at random offsets (POS005); sizes are not known; HDF5 made them, or files are shared
-        through MPI-IO (MIO001), which have their own rules; or they are journals of a database (POS010), or parts of
-        chunks of HDF5 (HD5004).
+        Requests are large, few, or at random offsets (POS005); sizes are not known; files are shared through MPI-IO
+        (MIO001); or they are journals of a database (POS010), or parts of chunks of HDF5 (HD5004).
     Source
         Vani paper, section IV (Montage: 90 % of the requests below 4 KB) and IV-D (buffer by granularity). Gain:
         `vani/models/savings.py`.
@@ -84,6 +94,7 @@ class SmallAccesses(Rule):
     """
 
     id = "POS002"
+    needs = (posix_files,)
     settles = "request-size"
     sources = ("Vani paper, section IV",)
 
@@ -99,13 +110,14 @@ class SmallAccesses(Rule):
     min_operations = 256
 
     def check(self, profile: Profile, system: System) -> Verdict:
-        accessed = [item for item in data_files(profile, _is_own) if part_of_chunk(item, None) is None]
+        accessed = [item for item in posix_items(profile) if _can_wait(item)]
         if not accessed:
-            return "no data file is accessed by POSIX or stdio calls of the program itself"
+            return "files are journals, parts of chunks, or written as a whole again and again"
+        streams = {path for path, layers in layers_of(profile).items() if "stdio" in layers}
         by_item: defaultdict[Item, list[Small]] = defaultdict(list)
         for items in alike(accessed):
             for reads in (False, True):
-                for access in self._small(items, reads=reads):
+                for access in self._small(items, streams, reads=reads):
                     by_item[access.item].append(access)
         if not by_item:
             sizes = [item.io.transfer_size for item in accessed]
@@ -119,32 +131,28 @@ class SmallAccesses(Rule):
                 findings.append(self._finding(group, chosen, profile, system))
         return findings or f"no folder's files have {format_count(self.min_operations)} small requests or more"
 
-    def _small(self, items: list[Item], *, reads: bool) -> list[Small]:
+    def _small(self, items: list[Item], streams: Container[str], *, reads: bool) -> list[Small]:
         """Small requests in one direction of files judged together; empty unless most are small and in order."""
         accesses = [access for item in items if (access := self._access(item, reads=reads))]
         total = sum(access.all_requests for access in accesses)
         count = sum(access.count for access in accesses)
-        ordered = sum(access.all_requests * self._ordered(access.item) for access in accesses)
+        ordered = sum(access.all_requests * self._ordered(access.item, streams) for access in accesses)
         if not count or count < self.min_share * total or ordered < self.min_ordered * total:
             return []
         # A process that reads a small file as a whole has nothing to join.
         return accesses if total >= self.min_per_user * sum(access.users for access in accesses) else []
 
     def _access(self, item: Item, *, reads: bool) -> Small | None:
-        access = Small(item, reads, 0.0)
-        share = small_share(access.sizes, int(self.small))
-        if item.file.interface == "stdio":
-            share = max(share or 0.0, small_at_least(item.io, int(self.small), reads=reads))
-        if share is None or not access.all_requests:
-            return None
-        return Small(item, reads, share * access.all_requests)
+        requests = Small(item, reads, 0.0).all_requests
+        share = small_share_of(item.io, int(self.small), reads=reads)
+        return Small(item, reads, share * requests) if requests else None
 
-    def _ordered(self, item: Item) -> float:
+    def _ordered(self, item: Item, streams: Container[str]) -> float:
         """Lower bound of the share of consecutive requests; 0 if unknown."""
         io, pattern = item.io, item.io.access_pattern
         if pattern is not None:
             return pattern.consecutive + pattern.sequential
-        if item.file.interface != "stdio":
+        if item.path not in streams:
             return 0.0
         # A stream continues where it was unless it is repositioned, which any metadata operation except an open may do.
         moved = max(0, io.ops.metadata - item.file.opens)
@@ -157,7 +165,7 @@ class SmallAccesses(Rule):
         rows = [access.all_rows for access in small]
         # The direction of most small requests.
         reads = sum(access.count if access.reads else -access.count for access in small) > 0
-        first = group.items[0]
+        first, layers = group.items[0], layers_of(profile)
         return Finding(
             target=group.target,
             reason=f"{format_count(count)} of {format_count(moved)} requests to {group.words} "
@@ -177,30 +185,24 @@ class SmallAccesses(Rule):
             ],
             gain=aggregated("data_time_s", before, rows, Access(first, small[0].reads), system)
             or "supply a trace with times",
-            apply=_lines(first.file, language_of(group.app, profile), reads=reads),
+            apply=_lines(first.file, layers.get(first.path, {}), language_of(group.app, profile), reads=reads),
             files=group.paths,
         )
 
 
-def _is_own(file: FileEntity) -> bool:
-    """True if no library is in between, or only one that cannot join the requests of several processes.
-
-    False for databases, and for files that are written as a whole again and again: that data cannot wait in memory.
-    """
-    if is_journal(file.path) or is_rewritten(file):
-        return False
-    alone = file.interface == "mpiio" and file.access == "file_per_process"
-    return alone or file.interface in (None, "posix", "stdio")
+def _can_wait(item: Item) -> bool:
+    """True if data may wait in memory: not that of a database, or of a file that is written whole again and again."""
+    return not is_journal(item.path) and not is_rewritten(item.file) and part_of_chunk(item, None) is None
 
 
-def _lines(file: FileEntity, language: Language | None, *, reads: bool) -> list[str]:
-    if file.interface == "mpiio":
-        many = "read" if reads else "collect records in memory, and write"
-        return comment(f"in the program: {many} {LARGE} bytes at once")
+def _lines(file: FileEntity, layers: Container[str], language: Language | None, *, reads: bool) -> list[str]:
     if file.format in _LIBRARIES:
         # The calls of a statically linked library do not appear in a trace.
         return comment(f"in the program: {_LIBRARIES[file.format]}")
-    if file.interface == "stdio":
+    if "mpiio" in layers:
+        many = "read" if reads else "collect records in memory, and write"
+        return comment(f"in the program: {many} {LARGE} bytes at once")
+    if "stdio" in layers:
         # Calls of C and of libraries based on it; Fortran and Python have their own buffers.
         many = "fread(values, size, count, file)" if reads else "fwrite(values, size, count, file)"
         whole = f"whole arrays at once:  {many};\n"

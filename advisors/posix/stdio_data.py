@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from vani.advisors.access_table import layers_of
 from vani.advisors.data_files import Access, Group, Item, data_files, not_used
 from vani.advisors.rule import Answer, Evidence, Finding, Rule, Target, Verdict, figures
 from vani.advisors.small_requests import SMALL, aggregated, moved_both_ways
@@ -62,7 +63,8 @@ class StdioData(Rule):
             for index, layer in enumerate(profile.interfaces or ())
             if layer.layer == "stdio" and layer.app in apps
         ]
-        data = data_files(profile, lambda file: file.interface == "stdio")
+        streams = {path for path, of in layers_of(profile).items() if "stdio" in of}
+        data = data_files(profile, lambda file: file.path in streams)
         judged = (self._judge(*row, data, system) for row in layers)
         return self.among(judged, not_used(profile, "stdio"), most=3)
 

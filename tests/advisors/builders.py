@@ -114,9 +114,15 @@ def file(
     apps: Sequence[str] = ("ior",),
     interface: str = "posix",
     format: str = "bin",
+    asked: dict[str, int] | None = None,
+    callers: int | None = None,
     **io: Any,
 ) -> dict[str, Any]:
-    """A file of the data set; further settings are those of `io_stats`."""
+    """A file of the data set; further settings are those of `io_stats`.
+
+    `asked`: bytes `read` and `written` that are requested of its library, by default those that move. `callers`: processes
+    that call the library, by default those that use the file.
+    """
     stats = io_stats(**io)
     reads, writes = io.get("read", 0) != 0, io.get("written", 0) != 0
     return {
@@ -132,6 +138,8 @@ def file(
         "interface": interface,
         "stride": stride,
         "apps": list(apps),
+        "asked": asked or {},
+        "callers": processes if callers is None else callers,
         "io": stats,
         "first_s": first_s,
         "last_s": first_s + stats["busy_s"]["total"] if last_s is None else last_s,
@@ -156,15 +164,19 @@ def profile(
     functions: dict[str, int] | None = None,
     folders: Sequence[dict[str, Any]] | None = None,
     patterns: Sequence[dict[str, Any]] | None = None,
+    accesses: Sequence[dict[str, Any]] = (),
     change: dict[str, Any] | None = None,
 ) -> Profile:
     """A run of one app that spends half of its time in I/O.
 
     `interfaces` and `phases` contain settings of the functions with these names, `functions` the calls of its one
     trace. `calls_s` is the slowest process's time in MPI-IO calls, of which `slowest_s` are in file-system calls;
-    None: no library is called. `folders` are settings of `folder`, by default the folders of the files. `change`
-    finally sets values by path (`apps[0].balance.slowest_rank`).
+    None: no library is called. `folders` are settings of `folder`, by default the folders of the files. `accesses` are
+    settings of `access` for all files together, by default those of the files. `change` finally sets values by path (`apps[0].balance.slowest_rank`).
     """
+    shares = {one.get("layer", "mpiio"): one.get("collective_share") for one in interfaces or ()}
+    of_files = [row for one in files for row in accesses_of(one, shares)]
+    files = [{name: value for name, value in one.items() if name not in ("asked", "callers")} for one in files]
     # The operations on the files are a part of all operations.
     whole = sum(one["io"]["time_s"]["total"] or 0.0 for one in files)
     io = io_stats(time_s=max(busy_s * processes / 2, whole), busy_s=busy_s)
@@ -277,13 +289,84 @@ def profile(
         },
         "folders": folders_of(files, processes) if folders is None else [folder(**one) for one in folders],
         "patterns": None if patterns is None else [name_pattern(**settings) for settings in patterns],
-        "files": list(files),
+        "files": files,
+        "accesses": [*([access(**one) for one in accesses] or in_all(of_files)), *of_files],
         "excluded": {"files": 0, "io": io_stats()},
         "provenance": provenance or {},
     }
     for path, value in (change or {}).items():
         put(tree, path, value)
     return Profile.model_validate(tree)
+
+
+_FILE_SYSTEM = ("posix", "stdio")
+
+
+def access(
+    layer: str = "mpiio",
+    *,
+    file: str | None = None,
+    direction: str = "write",
+    bytes: int | None = 0,
+    collective: int | None = None,
+    calls: int = 1,
+    processes: int | None = 8,
+    time_s: float | None = None,
+) -> dict[str, Any]:
+    """A row of the table of accesses; of all files by default."""
+    unknown = ("bytes_by_size", "time_by_size", "bytes_misaligned", "bytes_sequential")
+    return dict.fromkeys(unknown) | {
+        "file": file,
+        "direction": direction,
+        "layer": layer,
+        "calls": calls,
+        "bytes": None if bytes is None else int(bytes),
+        "time_s": time_s,
+        "processes": processes,
+        "bytes_collective": None if collective is None else int(collective),
+    }
+
+
+def accesses_of(one: dict[str, Any], shares: dict[str, float | None]) -> list[dict[str, Any]]:
+    """Rows for a file: its own layer, MPI-IO where the run uses it, and the file system; `shares`: collective ones."""
+    layers = [one["interface"]]
+    if layers[0] not in _FILE_SYSTEM:
+        layers += ["mpiio"] * ("mpiio" in shares and layers[0] != "mpiio") + ["posix"]
+    rows = []
+    for direction, done, users in (("read", "read", "readers"), ("write", "written", "writers")):
+        moved, calls = one["io"]["bytes"][done], one["io"]["ops"][direction]
+        for layer in layers:
+            is_library, share = layer not in _FILE_SYSTEM, shares.get(layer)
+            wanted = one["asked"].get(done, moved) if is_library else moved
+            if wanted == 0 and (is_library or not calls):
+                continue
+            rows.append(
+                access(
+                    layer,
+                    file=one["path"],
+                    direction=direction,
+                    bytes=wanted,
+                    collective=None if share is None or wanted is None else round(share * wanted),
+                    calls=calls,
+                    processes=one["callers"] if is_library else one[users] or None,
+                    time_s=one["io"]["time_s"][direction],
+                )
+            )
+    return rows
+
+
+def in_all(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Rows of all files together."""
+    kinds = {(row["layer"], row["direction"]): [] for row in rows}
+    for row in rows:
+        kinds[row["layer"], row["direction"]].append(row)
+    return [
+        some[0] | {"file": None} | {
+            name: None if None in (values := [row[name] for row in some]) else sum(values)
+            for name in ("bytes", "bytes_collective", "calls", "time_s")
+        }
+        for some in kinds.values()
+    ]  # fmt: skip
 
 
 def folder(

@@ -151,9 +151,9 @@ def test_reading_aggregators_are_not_an_imbalance(collective, expected):
         "apps[0].balance.busiest_bytes": 100 * MiB,
         "apps[0].balance.mean_bytes": 25 * MiB,
         "apps[0].io.bytes": {"read": 800 * MiB, "written": 0, "total": 800 * MiB},
-        "interfaces[0].bytes": {"read": 800 * MiB, "written": 0, "total": 800 * MiB},
     }
-    seen = names(interfaces=[{"layer": "mpiio", "collective_share": collective}], change=change)
+    rows = [{"layer": "mpiio", "direction": "read", "bytes": 800 * MiB, "collective": collective * 800 * MiB}]
+    seen = names(interfaces=[{"layer": "mpiio"}], accesses=rows, change=change)
     assert ("imbalance" in seen) is expected
 
 
@@ -270,8 +270,8 @@ def test_independent_calls_are_most_of_a_shared_file(share, expected):
 
 @pytest.mark.parametrize(("times", "expected"), [(2.0, True), (1.9, False)])
 def test_sieving_moves_twice_the_requested_bytes(times, expected):
-    more = {"read": None, "written": times, "total": times}
-    seen = names(interfaces=[{"layer": "mpiio"}], change={"interfaces[0].amplification": more})
+    moved = {"written": 190 * MiB, "asked": {"written": 190 * MiB / times}}
+    seen = names(shared(interface="mpiio", **moved), interfaces=[{"layer": "mpiio"}])
     assert ("sieving" in seen) is expected
 
 

@@ -379,8 +379,11 @@ def _module(log: Log, name: str) -> Module:
         counters["OPENS"] = counters["INDEP_OPENS"] + counters["COLL_OPENS"]
     ids = words[:, 2] if layout.names_file else words[:, 0]
     if newest.names_file and not layout.names_file:
-        # The oldest records of file parts do not name their file.
-        ids = np.zeros(len(words), np.int64)
+        # The oldest records of file parts name their file in their own name only, before the part's.
+        names = log.names()
+        files = {path: file for file, path in names.items()}
+        parts = [names.get(record, "").partition(":/")[0] for record in words[:, 0].copy().view(np.uint64).tolist()]
+        ids = np.array([files.get(path, 0) for path in parts], np.uint64).view(np.int64)
 
     def missing(counter: str) -> NDArray[np.int64]:
         return np.full(len(words), MISSING.get(counter, -1))
