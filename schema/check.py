@@ -1,14 +1,18 @@
-"""The verdict of `vani check`: every judgement of a policy about a profile, as a document.
+"""The verdict of `vani check`, and the baseline (.vani/baseline.yaml) that it compares with.
 
-Renderers (text, JSON, SARIF, JUnit, GitHub, GitLab) see only this document.
+The verdict has every judgement of a policy about a profile. Renderers (text, JSON, SARIF, JUnit, GitHub, GitLab) see
+only this document. The baseline has the figures of earlier runs, small enough for git: one tree for all runs, with a
+single value where they agree, otherwise a list with a value per run. It contains no dates and no paths except those of
+files, so that the same runs give the same bytes.
 """
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import Field
 
+from vani.schema.document import Document
 from vani.schema.model import Model
 from vani.schema.profile.workload import Verdict as StorageVerdict
 
@@ -161,4 +165,26 @@ class Check(Model):
     io_share: str | None = Field(
         default=None,
         description="statement that I/O takes too little of the run for any change to matter; null if it does not",
+    )
+
+
+class BaselineRun(Model):
+    """One run in the baseline."""
+
+    version: str = Field(description="version of Vani that wrote the profile")
+    sha256: str = Field(description="SHA-256 of the profile")
+
+
+class Baseline(Document):
+    """Figures of several runs."""
+
+    schema_: Literal["vani.baseline/1"] = Field(
+        alias="schema", default="vani.baseline/1", description="name and version of this schema"
+    )
+    runs: list[BaselineRun] = Field(
+        min_length=1, max_length=100, description="runs of the baseline, in the order in which they were added"
+    )
+    figures: dict[str, Any] = Field(
+        description="numbers and names from the profiles, without histograms and provenance, for the most important "
+        "files only; a list has one value per run, and `in_runs` lists the indices of the runs that contain the entity"
     )

@@ -265,8 +265,11 @@ AnyDocument = TypeVar("AnyDocument", bound=BaseModel)
 MAX_BYTES: Final = 1 << 29
 """Longer documents are refused: a profile of 50,000 files has about 1e8 bytes, and a device has no end."""
 
-_NAMES: Final = ("profile", "advice", "system", "job", "policy", "check", "baseline", "diff", "tuned")
-_CORE: Final = {name: f"vani.schema.{name}" for name in _NAMES} | {"table": "vani.schema.run_table"}
+_NAMES: Final = ("profile", "advice", "system", "job", "policy", "check", "diff", "tuned")
+_CORE: Final = {name: f"vani.schema.{name}" for name in _NAMES} | {
+    "baseline": "vani.schema.check",
+    "table": "vani.schema.diff",
+}
 
 
 def document_modules() -> dict[str, str]:
@@ -538,6 +541,40 @@ def _check_schema(tree: Doc, model: type[BaseModel], text: str, where: str, synt
     else:
         what, todo = f"schema {declared} is an older version", _MADE_BY.get(kind, f"write it again as {known}")
     raise DocumentError(what, where=f"{where}:{syntax.line_of(text, ('schema',))}", todo=todo)
+
+
+class DocumentOfKinds(Document):
+    """The base of all kinds of a document; each is a subclass with a field `kind: Literal[...] = ...`."""
+
+    @classmethod
+    def variants(cls) -> tuple[type[DocumentOfKinds], ...]:
+        """The kinds that this model covers."""
+        return tuple(cls.__subclasses__()) or (cls,)
+
+    @classmethod
+    def load(cls, path: str | Path) -> Self:
+        """Read a document of this kind, or of any kind if called on the base class, from YAML or JSON.
+
+        Raises
+        ------
+        DocumentError
+            The file is not a valid document, or is of another kind.
+        """
+        text = read_text(path)
+        tree = read_tree(text, cls, where=str(path))
+        models = {model.model_fields["kind"].default: model for model in cls.variants()}
+        kind = tree.get("kind")
+        model = models.get(kind) if isinstance(kind, str) else None
+        if model is None:
+            fault = (
+                "key 'kind' is missing at the top" if "kind" not in tree else f"kind is {str(kind)[:40]!r}"
+            )
+            place = f"{path}:{line_of(text, ('kind',)) if 'kind' in tree else 1}"
+            name = str(tree["schema"]).removeprefix("vani.").partition("/")[0]
+            raise DocumentError(fault, where=place, todo=f"this takes a {name} of kind {' or '.join(models)}")
+        document = validate(tree, model, text=text, where=str(path))
+        assert isinstance(document, cls)
+        return document
 
 
 def _write_json_schemas(folder: Path) -> list[Path]:

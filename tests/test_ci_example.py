@@ -19,7 +19,7 @@ import pytest
 import yaml
 
 from tests.traces.recorder_writer import default_functions
-from vani.schema.baseline import Baseline
+from vani.schema.check import Baseline
 
 ROOT = Path(__file__).resolve().parent.parent
 EXAMPLE = ROOT / "examples" / "ci"

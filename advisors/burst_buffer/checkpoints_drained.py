@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from vani.advisors.anchored_gain import SUPPLY, staging_gain
 from vani.advisors.burst_buffer.staging_lines import Plan, lines, name_of, place
 from vani.advisors.commands import launcher_name
 from vani.advisors.data_files import Item
+from vani.advisors.gains import SUPPLY, staging_gain
 from vani.advisors.rule import Answer, Evidence, Finding, Gain, Rule, Target, Verdict, figures, known_figures
 from vani.models import staging
 from vani.models.checkpoint import Checkpoints, checkpoints

@@ -20,10 +20,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from vani.advisors import rule
-from vani.advisors.anchored_gain import staging_gain
 from vani.advisors.burst_buffer.staging_lines import Plan, lines, name_of, place, shell_path
 from vani.advisors.commands import comment, launcher_name, quoted_path
 from vani.advisors.data_files import data_files, extent, folder_of, is_checkpoint
+from vani.advisors.gains import staging_gain
 from vani.models import staging
 from vani.models.run_time import of_files_s, seconds
 from vani.units import counted, format_bytes, format_seconds, format_share

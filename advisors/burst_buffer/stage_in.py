@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from vani.advisors import rule
-from vani.advisors.anchored_gain import staging_gain
 from vani.advisors.burst_buffer.staging_lines import Plan, lines, name_of, place
 from vani.advisors.commands import launcher_name
 from vani.advisors.data_files import Item, PatternShare, data_files, files_of, folder_of, pattern_evidence
+from vani.advisors.gains import staging_gain
 from vani.models import staging
 from vani.models.io_time import calls_s
 from vani.models.run_time import files_share, seconds

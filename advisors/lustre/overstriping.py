@@ -7,9 +7,9 @@ import posixpath
 import re
 from typing import TYPE_CHECKING
 
-from vani.advisors.anchored_gain import anchored_gain
 from vani.advisors.commands import comment, quoted_path
 from vani.advisors.data_files import app_of, extent, folder_of
+from vani.advisors.gains import anchored_gain
 from vani.advisors.placement import keeps_own_layout, places, present_stripes
 from vani.advisors.rule import Evidence, Finding, Gain, Rule, Target, Verdict
 from vani.models import contention

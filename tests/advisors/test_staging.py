@@ -10,9 +10,9 @@ from builders import io_stats, profile, system
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vani.advisors.anchored_gain import SUPPLY, staging_gain
 from vani.advisors.burst_buffer.staging_lines import Plan, lines, place, shell_path
 from vani.advisors.commands import LAUNCHERS
+from vani.advisors.gains import SUPPLY, staging_gain
 from vani.models import staging
 from vani.models.calibration import ANCHOR, SPREAD
 from vani.schema.profile import IOStats

@@ -16,8 +16,7 @@ import yaml
 from repository import ROOT
 
 import vani
-from vani.schema.baseline import Baseline
-from vani.schema.check import Check
+from vani.schema.check import Baseline, Check
 from vani.schema.document import dumps
 from vani.schema.profile import Profile
 

@@ -16,8 +16,8 @@ import vani
 from tests.gate.gate_cases import tree
 from vani.cli.diff import row_of, sorted_rows
 from vani.render.formats import RUNS
+from vani.schema.diff import COLUMNS, RunRow
 from vani.schema.profile import Profile
-from vani.schema.run_table import COLUMNS, RunRow
 
 ROOT = Path(__file__).resolve().parents[2]
 GOLDEN = sorted((ROOT / "tests" / "golden").glob("*.yaml"))

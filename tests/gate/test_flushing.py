@@ -8,8 +8,7 @@ from gate_cases import TODAY, figures, made, policy, put, verdict
 from vani.gate.baselines import baseline_of, runs_of
 from vani.gate.difference import Side
 from vani.gate.verdict import verdict_on
-from vani.schema.baseline import Baseline, BaselineRun
-from vani.schema.check import Source
+from vani.schema.check import Baseline, BaselineRun, Source
 from vani.schema.document import dumps, loads
 
 RUN = BaselineRun(version="0", sha256="0")

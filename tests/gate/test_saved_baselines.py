@@ -19,7 +19,7 @@ from vani.gate.baselines import (
     refuse_to_overwrite,
     runs_of,
 )
-from vani.schema.baseline import Baseline, BaselineRun
+from vani.schema.check import Baseline, BaselineRun
 from vani.schema.document import dumps, loads
 
 RUN = BaselineRun(version="0", sha256="0")

@@ -26,7 +26,7 @@ from vani.models.verdict import verdict_of
 from vani.render.formats import DIFF, RUNS
 from vani.schema.check import Source
 from vani.schema.damage import damage
-from vani.schema.run_table import COLUMNS, RunRow, RunTable, Unread
+from vani.schema.diff import COLUMNS, RunRow, RunTable, Unread
 from vani.schema.settings import Option
 from vani.schema.syntax import first_bytes
 
@@ -120,7 +120,7 @@ def table(
     runs
         Profiles, their paths, folders of profiles, or traces, which are profiled first.
     settings, fields
-        The settings, or single fields of `TableSettings`. `sort` is a column of `vani.schema.run_table.COLUMNS`:
+        The settings, or single fields of `TableSettings`. `sort` is a column of `vani.schema.diff.COLUMNS`:
         numbers in descending order, texts in ascending order, unknown values last. None keeps the order of `runs`.
     progress
         As in `profile`, for traces.

@@ -29,8 +29,7 @@ from vani.gate.matching import (
 )
 from vani.gate.policy import BASELINE, PolicyChecks, checks_of_policy, is_there
 from vani.gate.tolerance import Dimension, limits_of, shown
-from vani.schema.baseline import Baseline, BaselineRun
-from vani.schema.check import Source
+from vani.schema.check import Baseline, BaselineRun, Source
 from vani.schema.document import YAML, loads, read_bytes, text_of
 from vani.schema.saved_profile import Column
 from vani.schema.settings import PathLike

@@ -15,7 +15,7 @@ from vani.site import KEYS, Setting
 from vani.units import format_bytes, format_count, format_rate, format_seconds, format_share
 
 if TYPE_CHECKING:
-    from vani.schema.run_table import RunRow, RunTable
+    from vani.schema.diff import RunRow, RunTable
 
 MAX_LISTED: Final = 100
 """Maximum number of rows and reasons to show; the document has all."""
@@ -137,7 +137,7 @@ def _run(row: RunRow) -> tuple[str, ...]:
 
 def runs_to_csv(document: RunTable, **_: object) -> str:
     """Write all columns; figures are exact, and unknown ones are empty."""
-    from vani.schema.run_table import COLUMNS  # noqa: PLC0415 - a list of rules loads no pydantic
+    from vani.schema.diff import COLUMNS  # noqa: PLC0415 - a list of rules loads no pydantic
 
     return csv_table([COLUMNS, *([cell(getattr(row, name)) for name in COLUMNS] for row in document.rows)])
 
@@ -147,7 +147,7 @@ def runs_to_parquet(document: RunTable, **_: object) -> bytes:
     import pyarrow as pa  # noqa: PLC0415 - heavy, and other formats do not need it
     import pyarrow.parquet as pq  # noqa: PLC0415
 
-    from vani.schema.run_table import RunRow  # noqa: PLC0415 - as above
+    from vani.schema.diff import RunRow  # noqa: PLC0415 - as above
 
     types = {int: pa.int64(), float: pa.float64(), str: pa.string(), bool: pa.bool_()}
     fields = [

@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from vani.schema.kinds import DocumentOfKinds
+from vani.schema.document import DocumentOfKinds
 from vani.schema.model import Model
 
 Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]

@@ -11,7 +11,7 @@ from pydantic import BeforeValidator, Field
 
 from vani.centre.plan.schema.scenario import Pieces, Placement, Stages
 from vani.schema.advice import Expected
-from vani.schema.kinds import DocumentOfKinds
+from vani.schema.document import DocumentOfKinds
 from vani.schema.model import Model
 from vani.schema.settings import Option, Settings
 
