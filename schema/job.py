@@ -25,6 +25,17 @@ Bytes = Annotated[int, Field(ge=0)]
 Seconds = Annotated[float, Field(ge=0)]
 
 
+_FAMILIES: Final = {
+    "nfs4": "nfs", "fhgfs": "beegfs", "smb3": "cifs", "fuse.dfuse": "daos",
+    "fuse.ceph": "ceph", "fuse.ceph-fuse": "ceph",
+}  # fmt: skip
+
+
+def family_of_mount(kind: str) -> str:
+    """The file system behind the kernel's name of a mount's type, such as `ceph` for `fuse.ceph-fuse`."""
+    return _FAMILIES.get(kind.lower(), kind.lower())
+
+
 class Mount(Model):
     """A file system that the job sees."""
 
@@ -59,6 +70,31 @@ class Lustre(Model):
     free: Bytes | None = Field(default=None, description="free bytes over all targets")
     mdt_capacity: Bytes | None = Field(default=None, description="total bytes over all metadata targets")
     mdt_free: Bytes | None = Field(default=None, description="free bytes over all metadata targets")
+
+
+class CephLayout(Model):
+    """Layout of a file on CephFS: its bytes go round a set of objects, then round the next set."""
+
+    stripe_unit: Bytes = Field(description="consecutive bytes in one object")
+    stripe_count: Count = Field(description="number of objects that are filled in turn")
+    object_size: Bytes = Field(description="bytes of a full object")
+    pool: str | None = Field(default=None, description="name of the pool of the objects")
+
+
+class Ceph(Model):
+    """Layout and targets of a CephFS mount, from extended attributes and `ceph`."""
+
+    dir: str = Field(description="mount point")
+    layout_dir: str | None = Field(
+        default=None, description="folder whose new files get this layout, chosen as for Lustre"
+    )
+    layout: CephLayout | None = Field(
+        default=None, description="layout of that folder, or of the nearest one above that has its own"
+    )
+    pools: list[str] | None = Field(default=None, description="names of the pools for data")
+    osds: Count | None = Field(
+        default=None, description="number of object storage daemons (OSDs) of the cluster that are in use"
+    )
 
 
 class Gpfs(Model):
@@ -104,6 +140,7 @@ class FileAfter(Model):
     allocated_before: Bytes | None = Field(
         default=None, description="bytes on disk before the run; 0 for a file that the run created, null if unknown"
     )
+    layout: CephLayout | None = Field(default=None, description="layout on CephFS; null elsewhere")
 
 
 class DatasetSample(Model):
@@ -158,6 +195,7 @@ class Job(Document):
     limits: Limits = Field(default_factory=Limits, description="resource limits within a node")
     mounts: list[Mount] | None = Field(default=None, description="file systems that store data")
     lustre: list[Lustre] | None = Field(default=None, description="Lustre file systems, one entry per mount")
+    ceph: list[Ceph] | None = Field(default=None, description="CephFS file systems, one entry per mount")
     gpfs: list[Gpfs] | None = Field(default=None, description="GPFS file systems, one entry per mount")
     dataset: DatasetSample | None = Field(default=None, description="input data as it was before the run")
     files_after: list[FileAfter] = Field(

@@ -96,10 +96,10 @@ class FileSystem(Model):
     """A file system that all nodes share."""
 
     name: str = Field(description="name given by the site")
-    type: str = Field(description="type of the file system: lustre, gpfs, beegfs, nfs, ...")
+    type: str = Field(description="type of the file system: lustre, gpfs, beegfs, ceph, nfs, ...")
     mounts: list[str] = Field(default_factory=list, description="mount points on compute nodes")
     servers: Count | None = Field(default=None, description="number of data servers (OSS, NSD servers)")
-    targets: Count | None = Field(default=None, description="number of targets (OSTs, NSDs) over all servers")
+    targets: Count | None = Field(default=None, description="number of targets (OSTs, NSDs, OSDs) over all servers")
     metadata_servers: Count | None = Field(default=None, description="number of metadata servers (MDS)")
     metadata_targets: Count | None = Field(default=None, description="number of metadata targets (MDTs)")
     capacity: Bytes | None = Field(default=None, description="capacity in bytes")
@@ -122,8 +122,13 @@ class FileSystem(Model):
         default=None, description="share of the metadata servers' capacity for operations in use, 0..1"
     )
     version: str | None = Field(default=None, description="version of the server software, such as 2.15")
-    stripe_count: int | None = Field(default=None, ge=-1, description="Lustre: default stripe count; -1 is all targets")
-    stripe_size: Bytes | None = Field(default=None, description="Lustre: default stripe size, bytes")
+    stripe_count: int | None = Field(
+        default=None, ge=-1, description="Lustre, CephFS: default stripe count; -1 is all targets"
+    )
+    stripe_size: Bytes | None = Field(
+        default=None, description="Lustre: default stripe size; CephFS: default stripe unit, bytes"
+    )
+    object_size: Bytes | None = Field(default=None, description="CephFS: default object size, bytes")
     max_stripe_count: Count | None = Field(
         default=None, description="Lustre: largest stripe count that the site allows"
     )

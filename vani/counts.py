@@ -78,12 +78,14 @@ class CountedSizes:
 
 @dataclass(frozen=True, eq=False)
 class FileLayout:
-    """Layout of a file on Lustre; None if unknown."""
+    """Layout of a file on Lustre or CephFS; None if unknown."""
 
     stripe_count: int | None
     stripe_size: int | None
     """Bytes; for a composite layout, of the component in which the file ends, like the count."""
     components: int
+    object_size: int | None = None
+    """Bytes, on CephFS."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -44,6 +44,7 @@ from vani.analyzers.measures.libraries import LibraryUse
 from vani.analyzers.measures.survey import unfilled
 from vani.analyzers.workload import Workload
 from vani.calls import FileClass, Layer
+from vani.counts import FileLayout
 from vani.distinct import distinct
 from vani.schema.dataset_facts import (
     HEAD_BYTES,
@@ -52,6 +53,7 @@ from vani.schema.dataset_facts import (
     format_of_head,
     format_of_name,
 )
+from vani.schema.job import Job
 from vani.schema.profile import Dataset, FileEntity, SizeDistribution
 from vani.schema.profile.storage import Role
 
@@ -274,6 +276,14 @@ def format_by_library(layer: int | None) -> str | None:
     return "netcdf" if layer in (Layer.NETCDF, Layer.PNETCDF) else None
 
 
+def layouts_after(job: Job) -> dict[str, FileLayout]:
+    """Layouts of files on CephFS by path, as `vani trace` found them after the run."""
+    known = ((file.path, file.layout) for file in job.files_after if file.layout is not None)
+    return {
+        path: FileLayout(layout.stripe_count, layout.stripe_unit, 1, layout.object_size) for path, layout in known
+    }
+
+
 def files(
     view: View, role_of: NDArray[np.int8], size_of: NDArray[np.int64]
 ) -> tuple[list[FileEntity], Notes]:
@@ -313,11 +323,12 @@ def files(
         **{name: users.at(measured.listed, name).tolist() for name in users.columns},
         **{name: times.at(measured.listed, name).tolist() for name in times.columns},
     }
+    after = {} if view.job is None else layouts_after(view.job)
     for i, code in enumerate(measured.listed.tolist()):
         columns_of_file = {name: column[i] for name, column in numbers.items()}
         layer = int(interface[code]) if interface[code] >= 0 else None
         caller_known = code not in without_caller
-        layout = measured.layouts.get(code)
+        layout = measured.layouts.get(code) or after.get(view.workload.paths[code])
         moved = columns_of_file["reads"] + columns_of_file["writes"]
         entities.append(
             FileEntity(
@@ -337,6 +348,7 @@ def files(
                 stripe_count=None if layout is None else layout.stripe_count,
                 stripe_size=None if layout is None else layout.stripe_size,
                 components=None if layout is None else layout.components,
+                object_size=None if layout is None else layout.object_size,
                 apps=apps_of.get(code, []),
                 io=view.file_stats[code],
                 first_s=max(0, columns_of_file["first"]) / 1e9 if view.timed else None,

@@ -19,7 +19,7 @@ from vani.analyzers.entities.interfaces import middleware_access
 from vani.analyzers.entities.view import Notes, View
 from vani.calls import FileClass
 from vani.schema import profile
-from vani.schema.job import IN_MEMORY
+from vani.schema.job import IN_MEMORY, family_of_mount
 
 if TYPE_CHECKING:
     from vani.analyzers.measurements import TraceFacts
@@ -72,13 +72,14 @@ def _place(folder: str, table: list[tuple[str, str]], of_job: list[tuple[str, st
     if not folder.startswith("/"):
         return None
     place = mount_above(folder, table) or _innermost(folder, of_job)
-    return None if place is None else (place[0], place[1].lower())
+    return None if place is None else (place[0], family_of_mount(place[1]))
 
 
 def _mount(view: View, folder: str, kind: str, codes: Codes) -> profile.Mount:
     on_targets = view.measured.targets
     if on_targets is None or not (own := np.isin(on_targets.file, codes)).any():
-        return profile.Mount(dir=folder, type=kind)
+        counts = {fact.dir: fact.osds for fact in view.of_job("ceph") or ()}
+        return profile.Mount(dir=folder, type=kind, targets=counts.get(folder))
     target, place = np.unique(on_targets.target[own], return_inverse=True)
     files = np.bincount(place)
     moved = np.bincount(place, on_targets.bytes[own])
@@ -352,9 +353,10 @@ def _shared(view: View) -> tuple[profile.SharedStorage, Notes]:
     mount = view.job.mount_of(path) if view.job is not None and path else None
     mounted = mount_above(path, view.measured.mounts) if mount is None and path else None
     directory, kind = (mount.dir, mount.type) if mount is not None else mounted or (None, None)
+    kind = None if kind is None else family_of_mount(kind)
     source = view.job_name if mount is not None else _OF_MOUNTS if mounted else machine
     differs = ""
-    if kind is not None and system is not None and system.type != kind.lower():
+    if kind is not None and system is not None and system.type != kind:
         differs = f"; {machine} has {system.type} there"
         system = None
     if kind is None and system is not None:

@@ -73,7 +73,9 @@ class Mount(SparseModel):
     dir: str = Field(description="mount point")
     type: str = Field(description="file-system type in lower case: lustre, gpfs, nfs, ext4, ...")
     targets: Count | None = Field(
-        default=None, description="number of Lustre storage targets (OSTs); null if the trace does not give it"
+        default=None,
+        description="number of storage targets (OSTs of Lustre, OSDs of CephFS); null if neither the trace nor "
+        "job.yaml gives it",
     )
     used_targets: Count | None = Field(
         default=None,
@@ -151,6 +153,7 @@ class FileEntity(SparseModel):
         "direct_opens",
         "synchronous_opens",
         "generations",
+        "object_size",
     )
 
     path: str = Field(description="absolute path, symbolic links not resolved; for a renamed file, its last name")
@@ -193,17 +196,22 @@ class FileEntity(SparseModel):
     )
     stripe_count: AtLeastOne | None = Field(
         default=None,
-        description="number of Lustre targets of the file; for a composite layout, of the component that contains the "
-        "end of the file; null, and left out like `stripe_size` and `components`, if no source gives the layout",
+        description="number of Lustre targets of the file, or of CephFS objects filled in turn; for a composite "
+        "layout, of the component that contains the end of the file; null, and left out like `stripe_size` and "
+        "`components`, if no source gives the layout",
     )
     stripe_size: AtLeastOne | None = Field(
         default=None,
-        description="stripe size of the same layout component; null under the same conditions as `stripe_count`",
+        description="stripe size of the same layout component, or the stripe unit on CephFS; null under the same "
+        "conditions as `stripe_count`",
     )
     components: AtLeastOne | None = Field(
         default=None,
         description="number of layout components, more than one for a composite layout; null under the same "
         "conditions as `stripe_count`",
+    )
+    object_size: AtLeastOne | None = Field(
+        default=None, description="bytes of a full object on CephFS; null, and left out, for other file systems"
     )
     apps: list[str] = Field(description="names of the apps that used the file")
     io: IOStats = Field(description="I/O on the file")
@@ -216,7 +224,7 @@ class FileEntity(SparseModel):
     )
 
     def keys_left_out(self) -> tuple[str, ...]:
-        """All keys of the layout if it is unknown, each kind of open that does not occur, and a single generation."""
+        """All keys of the layout if it is unknown, and each later optional key without a value."""
         layout, opens = self.optional_keys[:3], self.optional_keys[3:]
         unknown = () if any(getattr(self, name) for name in layout) else layout
         return (*unknown, *(name for name in opens if not getattr(self, name)))

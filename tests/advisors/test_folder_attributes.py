@@ -1,4 +1,4 @@
-"""Attributes of new files on BeeGFS and DAOS, set and undone by the script, with stand-ins for their commands."""
+"""Attributes of new files on BeeGFS, DAOS and CephFS, set and undone by the script, with stand-ins for their commands."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from vani.cli.apply import run_script
+from vani.collect.file_systems import layout_problem
 from vani.errors import InputError
 from vani.render.script import Step, render_steps
 
@@ -44,8 +45,25 @@ set-attr) echo "$4" >"$kept" ;;
 reset-oclass) rm "$kept" ;;
 esac
 """
+GETFATTR = """#!/bin/sh
+eval folder=\\${$#}
+kept=$KEPT/$(printf %s "$folder" | tr / _)
+if [ -e "$kept" ]; then printf '%s pool=data' "$(cat "$kept")"; else
+  echo "$folder: ceph.dir.layout: ${REASON:-No such attribute}" >&2; exit 1; fi
+"""
+SETFATTR = """#!/bin/sh
+eval folder=\\${$#}
+printf '%s|' setfattr "$@" >>"$RECORD"
+kept=$KEPT/$(printf %s "$folder" | tr / _)
+case $1 in
+-n) printf %s "$4" >"$kept" ;;
+-x) rm "$kept" ;;
+esac
+"""
 PATTERN = "beegfs-ctl --setpattern --numtargets=16 --chunksize=1M"
 CLASS = "daos filesystem set-attr --oclass SX --path"
+WIDE = "stripe_unit=1048576 stripe_count=8 object_size=67108864"
+STRIPES = f"setfattr -n ceph.dir.layout -v '{WIDE}'"
 
 
 @pytest.fixture
@@ -97,6 +115,38 @@ def test_object_class_on_daos_is_set_and_undone(folder, monkeypatch, before, aft
     assert kept(folder) == after
 
 
+@pytest.mark.parametrize("before", [None, "stripe_unit=65536 stripe_count=1 object_size=1048576"])
+def test_layout_on_cephfs_is_set_and_its_earlier_state_restored(folder, before):
+    install(folder, "getfattr", GETFATTR)
+    install(folder, "setfattr", SETFATTR)
+    if before:
+        (folder.parent / "kept" / str(folder).replace("/", "_")).write_text(before)
+    done = run(folder, STRIPES, "--apply")
+    assert (done.returncode, kept(folder)) == (0, WIDE)
+    # A person can paste the line: blanks are quoted.
+    assert done.stdout == f"{STRIPES} '{folder}'\n"
+    assert run(folder, STRIPES, "--undo").returncode == 0
+    assert kept(folder) == before
+    assert [*(folder.parent / "state").iterdir()] == []
+
+
+def test_layout_on_cephfs_stays_where_the_file_system_does_not_answer(folder, monkeypatch):
+    monkeypatch.setenv("REASON", "Operation not supported")
+    install(folder, "getfattr", GETFATTR)
+    install(folder, "setfattr", SETFATTR)
+    done = run(folder, STRIPES, "--apply")
+    assert (done.returncode, (folder.parent / "record").exists()) == (1, False)
+    assert "is not known, so it is not changed" in done.stderr
+
+
+@pytest.mark.parametrize("now", [WIDE, "stripe_unit=65536 stripe_count=8 object_size=67108864"])
+def test_layout_on_cephfs_is_read_back(folder, now):
+    install(folder, "getfattr", GETFATTR)
+    (folder.parent / "kept" / str(folder).replace("/", "_")).write_text(now)
+    differs = "the layout was not applied (it has a stripe unit of 65536, 8 stripes, objects of 67108864)"
+    assert layout_problem(folder, STRIPES) == (None if now == WIDE else (differs, False))
+
+
 @pytest.mark.parametrize("command", [PATTERN, CLASS])
 def test_nothing_is_set_if_the_current_value_is_unknown(folder, command):
     install(folder, command.split()[0], '#!/bin/sh\necho "$0 $*" >>"$RECORD"\n')
@@ -110,7 +160,7 @@ def test_nothing_is_set_if_the_current_value_is_unknown(folder, command):
 def test_nothing_is_done_without_a_word_or_without_the_program(folder, command):
     script = render_steps([Step("BEE001", "why", [f"{command} '{folder}'"])], maker="a test")
     shown = subprocess.run(["sh", "-c", script, "sh"], capture_output=True, text=True, check=True).stdout
-    assert f"{command} {folder}\n" in shown
+    assert f"{command} '{folder}'\n" in shown
     assert f"# {command.split()[0]} is not installed here" in shown
     done = run(folder, command, "--apply")
     assert done.returncode == 1
@@ -129,10 +179,12 @@ def test_nothing_is_done_without_a_word_or_without_the_program(folder, command):
         "daos filesystem copy --src /f --dst /f",
         "daos filesystem set-attr --oclass $(id) --path /f",
         "daos container destroy --path /f",
+        "setfattr -n user.layout -v 'stripe_unit=1 stripe_count=1 object_size=1' /f",
+        "setfattr -n ceph.dir.layout -v 'stripe_unit=1 stripe_count=1 object_size=1 pool=other' /f",
     ],
 )
 def test_other_commands_of_these_programs_are_only_printed_for_the_job(folder, line):
-    for name in ("beegfs-ctl", "daos"):
+    for name in ("beegfs-ctl", "daos", "setfattr"):
         install(folder, name, '#!/bin/sh\necho "$0 $*" >>"$RECORD"\n')
     script = render_steps([Step("X", "why", [line])], maker="a test")
     done = subprocess.run(["sh", "-c", script, "sh", "--apply"], capture_output=True, text=True, check=False)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import vani
-from vani.schema.job import Job, Mount
+from vani.schema.job import Ceph, CephLayout, FileAfter, Job, Mount
 from vani.schema.system import BurstBuffer, Compute, FileSystem, System
 from vani.systems import load_system
 
@@ -120,3 +120,19 @@ def test_mounts_of_the_job_with_files_of_the_data_set_are_in_the_profile():
     # Figures of the machine's Lustre do not apply to that file system.
     assert profile.storage.shared.max_bandwidth is None
     assert "system: generic-lustre has lustre there" in profile.provenance["storage.shared.type"]
+
+
+def test_files_on_cephfs_have_the_layout_that_vani_trace_read(profiled):
+    (path,) = [file.path for file in profiled().files if file.access == "shared"]
+    folder = str(Path(path).parent)
+    layout = CephLayout(stripe_unit=65536, stripe_count=8, object_size=4 << 20, pool="data")
+    job = Job(
+        mounts=[Mount(dir=folder, type="fuse.ceph-fuse")],
+        ceph=[Ceph(dir=folder, osds=12)],
+        files_after=[FileAfter(path=path, size=1, allocated=1, layout=layout)],
+    )
+    profile = profiled(job)
+    (file,) = [file for file in profile.files if file.path == path]
+    assert (file.stripe_size, file.stripe_count, file.object_size) == (65536, 8, 4 << 20)
+    assert [(mount.type, mount.targets) for mount in profile.storage.mounts if mount.dir == folder] == [("ceph", 12)]
+    assert profile.storage.shared.type == "ceph"

@@ -350,3 +350,15 @@ def test_overstriping_support_follows_from_client_and_servers(
     assert (lustre.overstriping, lustre.version) == (works, version)
     assert why in sources[f"{place}.overstriping"]
     assert any("overstriping" in line for line in missing) == (works is None)
+
+
+def test_cephfs_has_its_layout_and_the_osds_in_use(node, monkeypatch):
+    (node / "proc/self/mountinfo").write_text("1 0 0:1 / /ceph rw - fuse.ceph-fuse ceph-fuse rw\n")
+    text = b"stripe_unit=4194304 stripe_count=1 object_size=4194304 pool=data"
+    monkeypatch.setattr("os.getxattr", lambda *_: text)
+    answers = {"stat": '{"num_osds":8,"num_in_osds":7}', "ls": '[{"data_pools":["data"]}]'}
+    system, _ = detect({}, node, programs=lambda command: answers.get(command[-1]) or none(command))
+    (disk,) = system.file_systems
+    assert (disk.type, disk.targets) == ("ceph", 7)
+    assert (disk.stripe_size, disk.stripe_count, disk.object_size) == (4 << 20, 1, 4 << 20)
+    assert system.sources["file_systems[0].targets"] == "ceph osd stat: OSDs in use"

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from vani.collect.file_systems import parse_df, parse_layout, parse_mmlsfs, read_gpfs, read_lustre
+from vani.collect.file_systems import parse_df, parse_layout, parse_mmlsfs, read_ceph, read_gpfs, read_lustre
 from vani.collect.mounts import (
     burst_buffer_dirs,
     in_memory,
@@ -29,6 +29,8 @@ MOUNTINFO = r"""
 27 22 0:41 / /p/gpfs1 rw master:3 propagate_from:2 - gpfs gpfs1 rw
 28 22 0:42 / /home rw - nfs4 server:/home rw
 29 22 0:43 / /mnt/beeond rw - beegfs beeond_nodev rw
+32 22 0:46 / /ceph rw - fuse.ceph-fuse ceph-fuse rw
+33 22 0:47 / /kernel/ceph rw - ceph user@fsid.vani=/ rw
 30 22 0:44 / /odd\134name rw - xfs /dev/nvme0n1 rw
 31 22 0:45 / /home rw - nfs4 other:/home rw
 broken line
@@ -50,6 +52,8 @@ def test_mounts_with_data_are_listed(mounts):
         "/p/gpfs1": "gpfs",
         "/home": "nfs4",
         "/mnt/beeond": "beegfs",
+        "/ceph": "fuse.ceph-fuse",
+        "/kernel/ceph": "ceph",
         "/odd\\name": "xfs",
     }
     devices = {mount.dir: mount.device for mount in mounts}
@@ -76,7 +80,7 @@ def test_capacity_is_asked_for_each_mount(tmp_path):
 def test_burst_buffer_is_not_a_parallel_file_system(mounts):
     local, shared = burst_buffer_dirs({}, mounts, lambda folder: folder in ("/dev/shm", "/tmp"))
     assert (local, shared) == (["/dev/shm", "/tmp"], ["/mnt/beeond"])
-    assert parallel_dirs(mounts, shared) == ["/lustre/with blank", "/p/gpfs1"]
+    assert parallel_dirs(mounts, shared) == ["/ceph", "/kernel/ceph", "/lustre/with blank", "/p/gpfs1"]
 
 
 def test_temporary_folders_on_the_network_are_not_near(mounts):
@@ -330,3 +334,52 @@ def test_programs_are_not_waited_for():
         ask(["no-such-program-of-vani"])
     with pytest.raises(NoAnswer, match="ls failed: ls: "):
         ask(["ls", "/no/such/folder"])
+
+
+# As ceph-fuse 16.2 answers: a folder without a layout of its own has no attribute.
+CEPH = {
+    ("/ceph", "ceph.dir.layout"): "stripe_unit=4194304 stripe_count=1 object_size=4194304 pool=data",
+    ("/ceph/one", "ceph.dir.layout"): "stripe_unit=1048576 stripe_count=8 object_size=67108864 pool=fast-1.b",
+    ("/volume/me", "ceph.dir.layout.json"): '{"stripe_unit": 65536, "stripe_count": 1, "object_size": 4194304, '
+    '"pool_name": "data", "pool_id": 2, "pool_namespace": "", "inheritance": "@default"}',
+}
+OSDS = '{"epoch":39,"num_osds":8,"num_up_osds":8,"osd_up_since":1,"num_in_osds":7,"osd_in_since":1,"num_remapped_pgs":0}'
+POOLS = '[{"name":"vani","metadata_pool":"meta","metadata_pool_id":1,"data_pool_ids":[2],"data_pools":["data","fast"]}]'
+
+
+@pytest.fixture
+def ceph(monkeypatch):
+    def attribute(path, name):
+        if (path, name) not in CEPH:
+            raise OSError(61, "No data available")
+        return CEPH[path, name].encode()
+
+    monkeypatch.setattr("os.getxattr", attribute)
+
+
+@pytest.mark.parametrize(
+    ("mount", "data", "layout"),
+    [
+        ("/ceph", None, (4194304, 1, 4194304, "data")),
+        ("/ceph", "/ceph/one/below", (1048576, 8, 67108864, "fast-1.b")),
+        ("/ceph", "/ceph/other", (4194304, 1, 4194304, "data")),
+        # A mounted subvolume, above which nobody can look.
+        ("/volume", "/volume/me", (65536, 1, 4194304, "data")),
+    ],
+)
+def test_folder_of_cephfs_has_the_layout_of_the_nearest_folder_above(ceph, mount, data, layout):
+    def programs(command):
+        return OSDS if command[-2:] == ["osd", "stat"] else POOLS
+
+    fact, problems = read_ceph(mount, programs, data)
+    assert tuple(fact.layout.model_dump().values()) == layout
+    assert (fact.layout_dir, fact.osds, fact.pools, problems) == (data or mount, 7, ["data", "fast"], [])
+
+
+def test_unknown_facts_of_cephfs_have_reasons(ceph):
+    def programs(command):
+        raise NoAnswer("ceph is not installed")
+
+    fact, problems = read_ceph("/volume", programs)
+    assert (fact.layout, fact.layout_dir, fact.osds, fact.pools) == (None, None, None, None)
+    assert problems == ["/volume has no ceph.dir.layout that can be read", "ceph is not installed"]

@@ -15,14 +15,14 @@ from vani.advisors.measured import trial_of
 from vani.advisors.mpiio import hint_lines
 from vani.cli.apply import run_script, undo_script
 from vani.cli.profile import profile as profile_of
-from vani.collect.file_systems import layout_line, layout_problem, missing_program
+from vani.collect.file_systems import layout_problem
 from vani.collect.tracing.launchers import mapped
 from vani.collect.tracing.line import TracedLine, begin_folder
 from vani.collect.tracing.trace import trace
 from vani.collect.tracing.tracers import logs_since
 from vani.errors import InputError, VaniError
 from vani.models.io_time import io_seconds, io_time
-from vani.render.script import Step, render_steps
+from vani.render.script import Step, layout_line, missing_program, render_steps
 from vani.render.wording import measured_gain
 from vani.schema.advice import Advice
 from vani.schema.tuned import Candidate, NotTried, RunIO, Setting, Tuned, TunedSetting

@@ -6,13 +6,13 @@ Every source has its own module, and reads below a root folder, which tests repl
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from vani.collect import node
 from vani.collect.dataset import Bounds, sample_dataset, type_of_values
-from vani.collect.file_systems import read_gpfs, read_lustre
+from vani.collect.file_systems import read_ceph, read_gpfs, read_lustre
 from vani.collect.mounts import (
     burst_buffer_dirs,
     in_memory,
@@ -22,12 +22,14 @@ from vani.collect.mounts import (
     space_of,
 )
 from vani.collect.scheduler import FIELDS, Allocation, read_scheduler
-from vani.schema.job import Job, Limits
+from vani.schema.job import Job, Limits, family_of_mount
+from vani.schema.model import Model
 
 __all__ = ["Bounds", "collect"]
 
 _OF_MOUNTS = (
-    "mounts", "node_local_bb_dirs", "node_local_memory_dirs", "shared_bb_dirs", "pfs_dirs", "lustre", "gpfs"
+    "mounts", "node_local_bb_dirs", "node_local_memory_dirs", "shared_bb_dirs", "pfs_dirs", "lustre", "ceph",
+    "gpfs",
 )
 _REASONS = {
     **dict.fromkeys(FIELDS, "not set by the scheduler"),
@@ -61,7 +63,7 @@ def collect(
     raw_type
         NumPy type name (`float32`) of the values in files of unknown format; without it, they are not read.
     programs
-        Runs `lfs` and `mmlsfs`; by default the machine's own, and none if `root` is not `/`.
+        Runs `lfs`, `ceph` and `mmlsfs`; by default the machine's own, and none if `root` is not `/`.
 
     Raises
     ------
@@ -112,19 +114,24 @@ def _storage(
         "shared_bb_dirs": shared,
         "pfs_dirs": parallel_dirs(mounts, shared),
     }
-    of_type = {kind: [mount for mount in mounts if mount.type == kind] for kind in ("lustre", "gpfs")}
+    of_type = {
+        kind: [mount for mount in mounts if family_of_mount(mount.type) == kind]
+        for kind in ("lustre", "ceph", "gpfs")
+    }
     if programs is None:
         unknown |= {
             kind: "the machine's tools were not run" for kind, of_kind in of_type.items() if of_kind
         }
         return facts | {kind: [] for kind, of_kind in of_type.items() if not of_kind}
     places = places_of_data(dataset, environment, mounts, here=root == Path("/"))
-    lustre = [read_lustre(mount.dir, programs, places.get(mount.dir)) for mount in of_type["lustre"]]
-    gpfs = [read_gpfs(mount.dir, mount.device or mount.dir, programs) for mount in of_type["gpfs"]]
-    problems = {f"lustre[{index}]": reasons for index, (_, reasons) in enumerate(lustre)}
-    problems |= {f"gpfs[{index}]": reasons for index, (_, reasons) in enumerate(gpfs)}
-    unknown |= {name: "; ".join(reasons) for name, reasons in problems.items() if reasons}
-    return facts | {"lustre": [fact for fact, _ in lustre], "gpfs": [fact for fact, _ in gpfs]}
+    answers: dict[str, Sequence[tuple[Model, list[str]]]] = {
+        "lustre": [read_lustre(mount.dir, programs, places.get(mount.dir)) for mount in of_type["lustre"]],
+        "ceph": [read_ceph(mount.dir, programs, places.get(mount.dir)) for mount in of_type["ceph"]],
+        "gpfs": [read_gpfs(mount.dir, mount.device or mount.dir, programs) for mount in of_type["gpfs"]],
+    }
+    for kind, answered in answers.items():
+        unknown |= {f"{kind}[{i}]": "; ".join(reasons) for i, (_, reasons) in enumerate(answered) if reasons}
+    return facts | {kind: [fact for fact, _ in answered] for kind, answered in answers.items()}
 
 
 def _cores(allocation: Allocation, limits: Limits, root: Path) -> int | None:

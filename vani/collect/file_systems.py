@@ -1,22 +1,23 @@
-"""Facts of Lustre and GPFS (Storage Scale) about a mount, and layouts of new files, also of BeeGFS and DAOS.
+"""Facts of Lustre, CephFS and GPFS (Storage Scale) about a mount, and layouts of new files, also of BeeGFS and DAOS.
 
-Of Lustre: targets, space, the default layout, and capabilities of the servers; of GPFS: block size, subblock size,
-version.
+Of Lustre: targets, space, the default layout, and capabilities of the servers; of CephFS: targets and the default
+layout; of GPFS: block size, subblock size, version.
 
 Sources: lfs-df.1 and lfs-getstripe.1 of the Lustre release; the manual's section on self-extending layouts;
 `lprocfs_import_seq_show` of the release for `lctl get_param mdc.*.import`. `lfs df` exits with a status other than 0 if
 a target does not answer, after printing the others. The manual page of mmlsfs: with `-Y`, fields are separated by
 colons and percent-encoded; IBM Storage Scale, "Block size": all data of a file system has the same block size, and if
 metadata has another one (`mmcrfs --metadata-block-size`), the pool `system` contains only metadata and all data is in
-other pools.
+other pools. docs.ceph.com, File layouts; `ceph osd stat` and `ceph fs ls` of Ceph 16.2.
 """
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path, PurePosixPath
@@ -24,8 +25,8 @@ from typing import Final
 from urllib.parse import unquote
 
 from vani.collect.node import Ask, NoAnswer, ask
-from vani.schema.job import Gpfs, Lustre
-from vani.schema.settings import PathLike
+from vani.render.script import family_of
+from vani.schema.job import Ceph, CephLayout, Gpfs, Lustre, is_below
 from vani.units import parse_bytes
 
 _OVERSTRIPING: Final = (2, 13)
@@ -182,53 +183,34 @@ def _value(key: str, text: str) -> str | None:
     return match[1] if match else None
 
 
-_PROGRAMS = {"lfs": ("lfs",), "beegfs-ctl": ("beegfs-ctl", "beegfs"), "daos": ("daos",)}
-
-
-def layout_line(layout: str, folder: PathLike) -> str:
-    """The command that sets a folder's layout; `lfs setstripe` unless the layout names another program."""
-    command = f"lfs setstripe {layout}" if layout.startswith("-") else layout
-    return f"{command} {shlex.quote(str(folder))}"
-
-
-def missing_program(layout: str) -> str | None:
-    """The program that sets this layout if it is not installed, else None."""
-    program = layout_line(layout, "").split(" ", 1)[0]
-    return None if any(map(shutil.which, _PROGRAMS.get(program, (program,)))) else program
-
-
 def layout_problem(folder: Path, layout: str) -> tuple[str, bool | None] | None:
     """Compare the layout that a folder gives new files with the requested one.
 
     Returns None if they agree. Otherwise returns a sentence, with False if they differ and None if that is unknown.
     """
     words, place = shlex.split(layout), str(folder)
-    same: Callable[[str], object] = str
-    if words[0] == "beegfs-ctl":
-        retro = ["beegfs", "entry", "info", "--retro", "--verbose", place]
-        command = ["beegfs-ctl", "--getentryinfo", place] if shutil.which("beegfs-ctl") else retro
-        what, has, same = "pattern", "it has {} targets, chunks of {}", parse_bytes
-        forms = [r"targets: desired: *([0-9]+)", r"Chunksize: *([0-9]+[kKMG]?)"]
-        wanted = re.findall(r"=([0-9]+[kKMG]?)", layout.upper())
-    elif words[0] == "daos":
-        command = ["daos", "filesystem", "get-attr", "--path", place]
-        what, has, forms = "object class", "it is {}", [r"Object Class = *(\w+)"]
-        wanted = [words[words.index("--oclass") + 1]]
-    else:
-        what, command = "layout", ["lfs", "getstripe", "-d", place]
+    known = family_of(words)
+    if known is None:
+        try:
+            return _stripes_problem(parse_layout(ask(["lfs", "getstripe", "-d", place])), words)
+        except NoAnswer as error:
+            return f"the layout is not known ({error})", None
+    family, wanted = known
+    reader = next((line for line in family.readers if shutil.which(line.split()[0])), family.readers[-1])
     try:
-        printed = ask(command)
+        printed = ask([*reader.split(), place])
     except NoAnswer as error:
-        return f"the {what} is not known ({error})", None
-    if what == "layout":
-        return _stripes_problem(parse_layout(printed), words)
-    matches = [match for form in forms if (match := re.search(form, printed))]
-    if len(matches) < len(forms):
-        return f"the {what} is not known ({' '.join(command[:3])} names none)", None
-    now = [match[1] for match in matches]
-    if [*map(same, now)] == [*map(same, wanted)]:
+        return f"the {family.noun} is not known ({error})", None
+    now = [match[1] for form in family.forms if (match := re.search(form, printed))]
+    if len(now) < len(family.forms):
+        return f"the {family.noun} is not known ({' '.join(reader.split()[:3])} names none)", None
+    if [*map(_value_of, now)] == [*map(_value_of, wanted)]:
         return None
-    return f"the {what} was not applied ({has.format(*now)})", False
+    return f"the {family.noun} was not applied ({family.has.format(*now)})", False
+
+
+def _value_of(word: str) -> int | str:
+    return parse_bytes(word) if word[0].isdigit() else word
 
 
 def _stripes_problem(layout: Mapping[str, object], options: Sequence[str]) -> tuple[str, bool | None] | None:
@@ -256,6 +238,48 @@ def _requested(options: Sequence[str]) -> dict[str, object]:
         elif option == "-S":
             wanted["stripe_size"] = parse_bytes(value)
     return wanted
+
+
+def read_ceph(folder: str, ask: Ask, data: str | None = None) -> tuple[Ceph, list[str]]:
+    """The layout of new files in `data` (else at the mount point `folder`), pools, and number of OSDs.
+
+    Also returns reasons for missing answers. A folder without a layout of its own gives files that of the nearest
+    folder above. Users often may not run `ceph`.
+    """
+    problems: list[str] = []
+    facts: dict[str, object] = {"dir": folder}
+    place = data or folder
+    above = [str(path) for path in (PurePosixPath(place), *PurePosixPath(place).parents) if is_below(str(path), folder)]
+    attributes = [*((path, "ceph.dir.layout") for path in above), (place, "ceph.dir.layout.json")]
+    layout = next(filter(None, (ceph_layout(*attribute) for attribute in attributes)), None)
+    if layout is None:
+        problems.append(f"{place} has no ceph.dir.layout that can be read")
+    else:
+        facts |= {"layout_dir": place, "layout": layout}
+    ceph = ["ceph", "--connect-timeout", "5", "--format", "json"]
+    try:
+        if in_use := re.search(r'"num_in_osds":\s*(\d{1,9})', ask([*ceph, "osd", "stat"])):
+            facts["osds"] = int(in_use[1])
+        pools = re.findall(r'"data_pools":\s*\[(.*?)\]', ask([*ceph, "fs", "ls"]), re.DOTALL)
+        facts["pools"] = re.findall(r'"(.*?)"', " ".join(pools)) or None
+    except NoAnswer as error:
+        problems.append(str(error))
+    return Ceph.model_validate(facts), problems
+
+
+def ceph_layout(path: str, attribute: str = "ceph.file.layout") -> CephLayout | None:
+    """The layout in an extended attribute of a file or folder; None if it has none, and on other file systems."""
+    try:
+        text = os.getxattr(path, attribute).decode(errors="replace")
+    except (OSError, ValueError):
+        return None
+    number = r"\d{1,18}"
+    keys = (("stripe_unit", number), ("stripe_count", number), ("object_size", number), ("pool(?:_name)?", r"[\w.-]+"))
+    matches = [re.search(rf'\b{key}"?[=:] ?"?({form})', text) for key, form in keys]
+    if None in matches[:3]:
+        return None
+    values = [None if match is None else match[1] for match in matches]
+    return CephLayout.model_validate(dict(zip(CephLayout.model_fields, values, strict=True)))
 
 
 _FIELDS = {"blockSize": "block_size", "minFragmentSize": "subblock_size"}

@@ -26,14 +26,15 @@ PARALLEL: Final = {
     "fuse.dfuse",
     "fhgfs",
     "quobyte",
+    "ceph",
+    "fuse.ceph",
+    "fuse.ceph-fuse",
 }
 """Types of parallel file systems."""
 
 _REMOTE: Final = PARALLEL | {
     "nfs",
     "nfs4",
-    "ceph",
-    "fuse.ceph",
     "cifs",
     "smb3",
     "afs",

@@ -14,18 +14,17 @@ from datetime import date
 from pathlib import Path, PurePosixPath
 from typing import Any, Final
 
-from vani.collect.file_systems import read_gpfs, read_lustre, read_software
+from vani.collect.file_systems import read_ceph, read_gpfs, read_lustre, read_software
 from vani.collect.mounts import PARALLEL, burst_buffer_dirs, mount_of, places_of_data, read_mounts, space_of
 from vani.collect.node import Ask, NoAnswer, ask, count_cores, count_gpus, entries, memory_bytes, read
 from vani.collect.scheduler import read_scheduler
 from vani.collect.transfer_test import Measurement
 from vani.schema.benchmark import Benchmark
-from vani.schema.job import IN_MEMORY, Mount, is_below
+from vani.schema.job import IN_MEMORY, Mount, family_of_mount, is_below
 from vani.schema.system import FileSystem, Rates, StripeCurve, System
 from vani.units import counted
 
-_SHARED: Final = PARALLEL | {"nfs", "nfs4", "ceph", "fuse.ceph", "cifs", "smb3", "9p", "dvs", "fuse.sshfs"}
-_NAMES: Final = {"nfs4": "nfs", "fhgfs": "beegfs", "smb3": "cifs", "fuse.ceph": "ceph", "fuse.dfuse": "daos"}
+_SHARED: Final = PARALLEL | {"nfs", "nfs4", "cifs", "smb3", "9p", "dvs", "fuse.sshfs"}
 _CLUSTER: Final = ("SLURM_CLUSTER_NAME", "LSF_CLUSTER_NAME", "LMOD_SYSTEM_NAME", "NERSC_HOST", "CLUSTER")
 _UNITS: Final = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40, "P": 1 << 50}
 
@@ -51,7 +50,7 @@ def detect(
         Folder of the data, for the default layout; by default the job's working
         folder if it is on Lustre, or else the mount point.
     programs
-        Runs `lfs`, `lctl`, `mmlsfs` and `scontrol`; by default the machine's own, and none if `root` is not `/`.
+        Runs `lfs`, `lctl`, `ceph`, `mmlsfs`, `scontrol`; by default the machine's own, and none if `root` is not `/`.
     measured
         Rates of one node in a folder: those of its file system or burst buffer.
     curves
@@ -151,14 +150,16 @@ class _Machine:
             place = f"file_systems[{len(self.disks)}]"
             facts: dict[str, Any] = {
                 "name": _unique(PurePosixPath(device.rpartition(":")[2]).name or same[0].dir, self.disks),
-                "type": _NAMES.get(kind, kind),
+                "type": family_of_mount(kind),
                 "mounts": [mount.dir for mount in same],
                 "capacity": same[0].capacity,
             }
             self.sources[place] = "/proc/self/mountinfo and statvfs"
+            data = next((places[mount.dir] for mount in same if mount.dir in places), None)
             if kind == "lustre":
-                data = next((places[mount.dir] for mount in same if mount.dir in places), None)
                 facts |= self._lustre(same[0], data, place)
+            elif facts["type"] == "ceph":
+                facts |= self._ceph(same[0], data, place)
             elif kind == "gpfs":
                 facts |= self._gpfs(same[0], place)
             self.disks.append(facts)
@@ -196,14 +197,25 @@ class _Machine:
         self.missing += [f"{folder}: {problem}" for problem in dict.fromkeys(problems)]
         return facts
 
+    def _ceph(self, mount: Mount, data: str | None, place: str) -> dict[str, Any]:
+        ceph, problems = read_ceph(mount.dir, self.programs, data)
+        keys = {"stripe_count": "stripe_count", "stripe_size": "stripe_unit", "object_size": "object_size"}
+        layout = {key: getattr(ceph.layout, name, None) for key, name in keys.items()}
+        self._give_sources(place, layout, f"ceph.dir.layout of {ceph.layout_dir}", problems)
+        self._give_sources(place, {"targets": ceph.osds}, "ceph osd stat: OSDs in use", problems)
+        self.missing += [f"{mount.dir}: {problem}" for problem in problems]
+        return {**layout, "targets": ceph.osds}
+
     def _gpfs(self, mount: Mount, place: str) -> dict[str, Any]:
         gpfs, problems = read_gpfs(mount.dir, mount.device or mount.dir, self.programs)
-        unknown = f"not known: {'; '.join(problems) or 'mmlsfs does not print it'}"
-        for key in ("block_size", "subblock_size"):
-            known = getattr(gpfs, key) is not None
-            self.sources[f"{place}.{key}"] = f"mmlsfs {gpfs.device}" if known else unknown
+        sizes = {"block_size": gpfs.block_size, "subblock_size": gpfs.subblock_size}
+        self._give_sources(place, sizes, f"mmlsfs {gpfs.device}", problems or ["mmlsfs does not print it"])
         self.missing += [f"{mount.dir}: {problem}" for problem in problems]
-        return {"block_size": gpfs.block_size, "subblock_size": gpfs.subblock_size, "version": gpfs.version}
+        return {**sizes, "version": gpfs.version}
+
+    def _give_sources(self, place: str, facts: Mapping[str, Any], source: str, problems: Sequence[str]) -> None:
+        for key, value in facts.items():
+            self.sources[f"{place}.{key}"] = source if value is not None else f"not known: {'; '.join(problems)}"
 
     def _find_buffers(self) -> None:
         """Node-local storage in the order of `burst_buffer_dirs`, then storage that nodes share."""

@@ -18,9 +18,16 @@ esac
 say() { printf '%s\n' "$*"; }
 fail() { printf 'apply.sh: %s\n' "$*" >&2; exit 1; }
 
-# Prints a command, and runs it with --apply and --undo.
+# Prints a command for a shell, and runs it with --apply and --undo.
 run() {
-  say "$*"
+  line=
+  for word in "$@"; do
+    case $word in
+      *[!A-Za-z0-9_@%+=:,./-]*) word=\'$(printf %s "$word" | sed "s/'/'\\\\''/g")\' ;;
+    esac
+    line="$line $word"
+  done
+  say "${line# }"
   if [ "$mode" != show ]; then "$@"; fi
 }
 
@@ -102,14 +109,14 @@ directory() {
   fi
 }
 
-# attribute NUMBER PATH KIND [VALUE...]: what new files in a folder of a BeeGFS or a DAOS get.
+# attribute NUMBER PATH KIND [VALUE...]: what new files in a folder of a BeeGFS, a DAOS or a CephFS get.
 attribute() {
   number=$1 path=$2 kind=$3
   shift 3
   if [ "$mode" = undo ]; then
     if ! [ -e "$state/$number.$kind" ]; then return 0; fi
-    read -r first second <"$state/$number.$kind" || :
-    if [ -d "$path" ]; then "set_$kind" "$path" "$first" "$second"; fi
+    read -r first second third <"$state/$number.$kind" || :
+    if [ -d "$path" ]; then "set_$kind" "$path" "$first" "$second" "$third"; fi
     rm -f "$state/$number.$kind"
   elif [ "$mode" = apply ] && ! [ -d "$path" ]; then
     say "# no such folder: $path"
@@ -150,6 +157,20 @@ set_class() {
   case $2 in
     [Uu]*) run daos filesystem reset-oclass --path "$1" ;; # UNKNOWN: it had none of its own
     *) run daos filesystem set-attr --oclass "$2" --path "$1" ;;
+  esac
+}
+
+# A folder of a CephFS has a layout of its own, or none: then it is that of the folder above.
+stripes_of() {
+  LC_ALL=C getfattr --absolute-names --only-values -n ceph.dir.layout "$1" 2>&1 |
+    sed -n 's/.*stripe_unit=\([0-9]*\) stripe_count=\([0-9]*\) object_size=\([0-9]*\).*/\1 \2 \3/p
+      s/.*: ceph\.dir\.layout: No such attribute$/none/p'
+}
+
+set_stripes() {
+  case $2 in
+    none) run setfattr -x ceph.dir.layout "$1" ;;
+    *) run setfattr -n ceph.dir.layout -v "stripe_unit=$2 stripe_count=$3 object_size=$4" "$1" ;;
   esac
 }
 

@@ -1,7 +1,7 @@
 """Advice as a shell script that shows, applies and undoes changes that are possible outside a job.
 
 The script's contents come from traces, so every word of a command is quoted again. A line that is not a plain
-layout command of `lfs`, `beegfs-ctl` or `daos` is never run, but printed for the job script. No text can end a
+layout command of `lfs` or of a `Family` is never run, but printed for the job script. No text can end a
 comment early.
 """
 
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 import shlex
+import shutil
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +21,7 @@ from vani.render.wording import measured_gain
 
 if TYPE_CHECKING:
     from vani.schema.advice import Advice
+    from vani.schema.settings import PathLike
     from vani.schema.tuned import Tuned
 
 TEMPLATE: Final = Path(__file__).with_name("apply.sh")
@@ -40,12 +42,76 @@ _STEPS: Final = {
     "mkdir": "directory",
 }
 
-# Commands of other file systems that set an attribute of new files in a folder: its kind, the programs of which any
-# one is enough, and the command with values as groups.
-_ATTRIBUTES: Final = (
-    ("pattern", "beegfs-ctl beegfs", r"beegfs-ctl --setpattern --numtargets=([0-9]+) --chunksize=([0-9]+[kKMG]?)"),
-    ("class", "daos", r"daos filesystem set-attr --oclass ([A-Z][A-Z0-9_]*) --path"),
-)
+
+@dataclass(frozen=True)
+class Family:
+    """Layouts of a type of file system other than Lustre: a command, to which the folder is appended.
+
+    `apply.sh` has two functions for each: `KIND_of` prints the present values of a folder, and `set_KIND` sets values
+    or restores those.
+
+    Attributes
+    ----------
+    programs
+        Programs that set the layout; one of them is enough.
+    command
+        Pattern of the command, with its values as groups.
+    readers
+        Commands that print the present values; the first one that is installed counts.
+    forms
+        Pattern of each value in that output.
+    has
+        Sentence about the present values.
+    """
+
+    kind: str
+    noun: str
+    programs: tuple[str, ...]
+    command: str
+    readers: tuple[str, ...]
+    forms: tuple[str, ...]
+    has: str
+
+
+# doc.beegfs.io, Striping; `daos filesystem get-attr`; docs.ceph.com, File layouts.
+_FAMILIES: Final = (
+    Family(
+        "pattern", "pattern", ("beegfs-ctl", "beegfs"),
+        r"beegfs-ctl --setpattern --numtargets=([0-9]+) --chunksize=([0-9]+[kKMG]?)",
+        ("beegfs-ctl --getentryinfo", "beegfs entry info --retro --verbose"),
+        (r"targets: desired: *([0-9]+)", r"Chunksize: *([0-9]+[kKMG]?)"), "it has {} targets, chunks of {}",
+    ),
+    Family(
+        "class", "object class", ("daos",), r"daos filesystem set-attr --oclass ([A-Z][A-Z0-9_]*) --path",
+        ("daos filesystem get-attr --path",), (r"Object Class = *(\w+)",), "it is {}",
+    ),
+    Family(
+        "stripes", "layout", ("setfattr",),
+        r"setfattr -n ceph\.dir\.layout -v stripe_unit=([0-9]+) stripe_count=([0-9]+) object_size=([0-9]+)",
+        ("getfattr --absolute-names --only-values -n ceph.dir.layout",),
+        (r"stripe_unit=([0-9]+)", r"stripe_count=([0-9]+)", r"object_size=([0-9]+)"),
+        "it has a stripe unit of {}, {} stripes, objects of {}",
+    ),
+)  # fmt: skip
+
+
+def family_of(words: Sequence[str]) -> tuple[Family, tuple[str, ...]] | None:
+    """The family of a command without its folder, and the values in it; None for all other commands."""
+    matches = ((family, re.fullmatch(family.command, " ".join(words))) for family in _FAMILIES)
+    return next(((family, match.groups()) for family, match in matches if match), None)
+
+
+def layout_line(layout: str, folder: PathLike) -> str:
+    """The command that sets a folder's layout; `lfs setstripe` unless the layout names another program."""
+    command = f"lfs setstripe {layout}" if layout.startswith("-") else layout
+    return f"{command} {shlex.quote(str(folder))}"
+
+
+def missing_program(layout: str) -> str | None:
+    """The program that sets this layout if it is not installed, else None."""
+    program = layout_line(layout, "").split(" ", 1)[0]
+    programs = next((family.programs for family in _FAMILIES if program in family.programs), (program,))
+    return None if any(map(shutil.which, programs)) else program
 
 
 @dataclass(frozen=True)
@@ -139,9 +205,9 @@ def _lines(apply: Sequence[str]) -> Iterator[tuple[str, tuple[str, str, list[str
         if len(command) > 1 and not path.startswith("-"):
             if command[0] == "lfs" and command[1] in _STEPS:
                 call = "lfs", _STEPS[command[1]], [path, *words]
-            for kind, programs, pattern in _ATTRIBUTES:
-                if match := re.fullmatch(pattern, " ".join(command)):
-                    call = programs, "attribute", [path, kind, *match.groups()]
+            elif known := family_of(command):
+                family, values = known
+                call = " ".join(family.programs), "attribute", [path, family.kind, *values]
         yield line, call
 
 

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vani.calls import FileClass, Flag, Kind, Layer
+from vani.collect.file_systems import ceph_layout
 from vani.columns import to_numpy
 from vani.errors import InputError
 from vani.readers.open import open_trace, traces_at
@@ -146,7 +147,8 @@ def _stated(text: str, started_s: float) -> Iterable[FileAfter]:
         if kind.startswith("regular") and max(float(born), float(changed)) >= started_s:
             before = 0 if float(born) >= started_s else None
             allocated = min(_BLOCK * int(blocks), _bytes_of_data(path, int(size)))
-            yield FileAfter(path=path, size=int(size), allocated=allocated, allocated_before=before)
+            layout = ceph_layout(path)
+            yield FileAfter(path=path, size=int(size), allocated=allocated, allocated_before=before, layout=layout)
 
 
 def _bytes_of_data(path: str, size: int) -> int:
