@@ -88,7 +88,7 @@ def _rate(file: FileEntity, kind: str, profile: Profile) -> float:
     return max(0.0, (written if kind == "write" else read) / seconds)
 
 
-_WITH_RULES: Final = ("lustre", "gpfs", "beegfs", "fuse.daos", "dfuse")
+_WITH_RULES: Final = ("lustre", "gpfs", "beegfs", "ceph", "daos", "fuse.daos", "dfuse")
 """Types with settings for which there are rules."""
 _OF_ONE_NODE: Final = ("btrfs", "ext2", "ext3", "ext4", "overlay", "ramfs", "squashfs", "tmpfs", "xfs", "zfs")
 """Types that belong to a single node and have no settings for parallel I/O."""

@@ -17,6 +17,7 @@ number of targets beyond which more are useless.
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from vani.units import GiB, KiB, MiB
@@ -142,3 +143,30 @@ def neighbour_distance(file: FileEntity, processes: int, *, reads: bool) -> int 
     )
     sizes = file.io.transfer_size.read if reads else file.io.transfer_size.write
     return None if distance is None else whole_transfers(distance, sizes.p50 if sizes else None)
+
+
+@dataclass(frozen=True)
+class ObjectLayout:
+    """Layout of a file on CephFS: `count` objects of `size` bytes are filled in turn, `unit` bytes at a time.
+
+    Full objects are followed by the next `count`. A hash of each object's name chooses its OSD.
+    """
+
+    unit: int
+    count: int
+    size: int
+
+    @property
+    def command(self) -> str:
+        """The command that sets it, to which a folder is appended."""
+        layout = f"stripe_unit={self.unit} stripe_count={self.count} object_size={self.size}"
+        return f"setfattr -n ceph.dir.layout -v '{layout}'"
+
+    def objects(self, length: int) -> int:
+        """Number of objects of a file of `length` bytes."""
+        whole, rest = divmod(length, self.count * self.size)
+        return whole * self.count + min(self.count, math.ceil(rest / self.unit))
+
+
+CEPH_DEFAULT: Final = ObjectLayout(4 * MiB, 1, 4 * MiB)
+"""docs.ceph.com, File layouts. It spreads a file, because each 4 MiB of it are another object."""
