@@ -42,7 +42,7 @@ REQUESTS: Final = ("rank", "file", "layer", "kind", "calls", "bytes", "time_ns",
 """Columns of `RunCounts.requests`; `together` are collective calls."""
 
 Unsound = tuple[str, Literal["read", "written"]]
-"""`bytes` or `sizes` of reads or writes for which a record contradicts itself."""
+"""`bytes`, `sizes` or `extents` of reads or writes for which a record contradicts itself, or claims too much."""
 
 Beside = Literal["layouts", "segments", "many_segments", "heat"]
 """Facts about a run in addition to its counts; `many_segments` are too many to read individually."""

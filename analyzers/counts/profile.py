@@ -190,7 +190,7 @@ def counted_profile(
     return _without_unsound(profile, counts), view
 
 
-_UNSOUND = "null for files whose records contradict themselves: see traces[].problems"
+_UNSOUND = "null for files whose records contradict themselves or claim too much: see traces[].problems"
 
 
 def _without_unsound(profile: Profile, counts: Sequence[RunCounts]) -> Profile:
@@ -200,16 +200,19 @@ def _without_unsound(profile: Profile, counts: Sequence[RunCounts]) -> Profile:
         return profile
     files = []
     for file in profile.files:
-        moved, touched, sizes = file.io.bytes, file.io.footprint, file.io.transfer_size
+        moved, touched, sizes, size = file.io.bytes, file.io.footprint, file.io.transfer_size, file.size
         for what, side in unsound.get(file.path, ()):
             if what == "bytes":
                 moved = moved.model_copy(update={side: None, "total": None})
+            if what == "extents":
+                size = None
+            if what != "sizes":
                 touched = touched.model_copy(update={side: None})
             else:
                 sizes = sizes.model_copy(update={"read" if side == "read" else "write": None})
         io = file.io.model_copy(update={"bytes": moved, "footprint": touched, "transfer_size": sizes})
-        files.append(file.model_copy(update={"io": io}))
-    attributes = {"bytes": "files.io.bytes", "sizes": "files.io.transfer_size"}
+        files.append(file.model_copy(update={"io": io, "size": size}))
+    attributes = {"bytes": "files.io.bytes", "sizes": "files.io.transfer_size", "extents": "files.io.footprint"}
     notes = {attributes[what]: _UNSOUND for kinds in unsound.values() for what, _ in kinds}
     return profile.model_copy(update={"files": files, "provenance": profile.provenance | notes})
 

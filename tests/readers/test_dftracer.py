@@ -175,6 +175,7 @@ def test_numbers_that_no_call_can_have_are_unknown(tmp_path):
     assert table["offset"].to_pylist()[3] is None
     assert piece.bytes == 8
     assert reader.problems == ["1 event left out, without a process or a time of a run"]
+    assert piece.problems == [f"calls of pwrite64 name an offset of {2**62}, which no file reaches: it is unknown"]
 
 
 def test_missing_events_are_detected_by_their_numbers(tmp_path):

@@ -73,6 +73,18 @@ def test_a_run_of_two_ranks_is_profiled(tmp_path):
     assert set(below["via"].to_pylist()) == {Layer.MPIIO} and set(below["depth"].to_pylist()) == {1}
 
 
+@pytest.mark.parametrize("size", [1 << 56, 1 << 62, (1 << 63) + 1])
+def test_size_and_offset_that_no_call_can_have_are_unknown_with_a_problem(tmp_path, size):
+    with archive(tmp_path / "run") as a:
+        location, handle = a.locations[0, 0], a.handle("/s/a")
+        opened(location, 1, handle)
+        operation(location, 10, 5, handle, "write", [size])
+        operation(location, 20, 5, handle, "read", [8], offset={a.offset: (1 << 60) + size})
+    profile = vani.profile(tmp_path / "run")
+    assert (profile.workflow.io.ops.write, profile.workflow.io.bytes.written) == (1, None)
+    assert [problem.split(" ")[3] for problem in profile.traces[0].problems] == ["request", "name"]
+
+
 calls = st.tuples(
     st.sampled_from(["posix", "stdio", "mpiio"]),
     st.sampled_from(["read", "write"]),

@@ -200,6 +200,23 @@ def test_failed_calls_move_no_bytes(tmp_path):
     assert flags[2] & Flag.DIRECTORY
 
 
+def test_sizes_and_offsets_of_no_call_are_unknown_with_a_problem(tmp_path):
+    log = written(
+        tmp_path,
+        '1 openat(AT_FDCWD</h>, "/s/a", O_RDWR|O_CREAT, 0644) = 3</s/a> <0.000010>',
+        f'1 write(3</s/a>, ""..., 4096) = {2**57} <0.000010>',
+        f'1 pwrite64(3</s/a>, ""..., 512, {10**18 * 8 // 10 + 2**59}) = 512 <0.000010>',
+        '1 pwrite64(3</s/a>, ""..., 512, 0) = 512 <0.000010>',
+    )
+    rows = read(log).rows
+    assert [row[4] for row in rows[1:]] == [None, 512, 512]
+    assert [row[3] for row in rows[2:]] == [None, 0]
+    assert [problem.split(",")[0] for problem in vani.profile(log).traces[0].problems[1:]] == [
+        f"calls of write request {2**57} bytes",
+        f"calls of pwrite64 name an offset of {2**63 - 1}",
+    ]
+
+
 def test_calls_that_never_reach_a_file_system_do_not_count(tmp_path):
     log = written(
         tmp_path,

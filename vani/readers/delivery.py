@@ -86,6 +86,7 @@ class Delivery:
         renames = s.rename_to[at] if s.rename_to.max(initial=-1) >= 0 else None
         offset = self._positions.resolve(rank, file, s.rule[at], kind, value, size, flags, renames)
         self._positions.note_problem(self._piece)
+        self._piece.problems += [fault for fault in s.unbelieved.values() if fault not in self._piece.problems]
         # A library call names its own offset (in units of its view), so positions are tracked only below libraries.
         above = np.flatnonzero(layer == Layer.MPIIO)
         above = above[value[above] != NO_VALUE]

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from vani.calls import DIRECT, LOCK, SYNCHRONOUS, Flag, Kind, Layer
 from vani.columns import scalar, texts, to_arrow, to_numpy
+from vani.readers import signatures as limits
 from vani.readers.functions import Meaning, PositionRule, datatype_bytes, meaning_of
 from vani.readers.paths import Paths, PathTable, complete_relative_paths
 from vani.readers.signatures import MAX_BYTES, MAX_OFFSET, NO_VALUE, CallTable, Handles, Signatures, believed
@@ -68,6 +69,7 @@ def interpret(
     """
     n = len(table)
     signatures = Signatures.of_calls(
+        names,
         func=table.func.astype(np.int16),
         layer=np.full(n, Layer.USER, np.int8),
         kind=np.full(n, Kind.OTHER, np.int8),
@@ -159,7 +161,7 @@ class _Arguments:
             far = np.abs(a.astype(np.float64)) * self._ranks >= MAX_OFFSET
             a[far], b[far] = 0, NO_VALUE
             wrong = far | ((b == NO_VALUE) & to_numpy(pc.match_substring_regex(column, _LONG_OFFSET)))
-            self._leave_out("name an offset of {}, which no file reaches: it is unknown", wrong, [column])
+            self._leave_out(limits.WRONG_OFFSET, wrong, [column])
         return a, b
 
     def size(self, indices: tuple[int, ...], widths: NDArray[np.int64] | None) -> NDArray[np.int64]:
@@ -182,7 +184,7 @@ class _Arguments:
         if wrong.any():
             size = np.where(wrong, NO_VALUE, size)
             shown = [column for column in columns if column is not None]
-            self._leave_out("request {} bytes, which no call can move: how many they moved is unknown", wrong, shown)
+            self._leave_out(limits.WRONG_SIZE, wrong, shown)
         return size
 
     def _leave_out(self, quantity: str, wrong: NDArray[np.bool_], columns: list[pa.Array]) -> None:

@@ -241,7 +241,8 @@ class SpooledReader(ScannedReader[R]):
         columns = {name: column[name] for name in Signatures.columns() if name in column} | self._interpreted(column)
         ids = np.arange(len(column["start"]), dtype=np.int32)
         rank = known.rank_of[column[known.rows.by]]
-        return Rows(rank, Signatures.of_calls(**columns), ids, column["start"] - known.first_ns, column["took"])
+        signatures = Signatures.of_calls(known.names, **columns)
+        return Rows(rank, signatures, ids, column["start"] - known.first_ns, column["took"])
 
     def _interpreted(self, column: Columns) -> Columns:
         """Columns of `Signatures` that the rows lack or that differ from theirs."""

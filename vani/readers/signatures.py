@@ -1,12 +1,14 @@
 """Signatures, which are a trace's distinct calls: as stored in the trace, and with their meaning.
 
-Plausibility limits: larger numbers in a trace count as unknown, and are reported, before they are added up.
+Plausibility limits, the same for all readers: larger numbers in a trace count as unknown, and are reported, before they
+are added up. Calls pass `Signatures.of_calls`, counters and extents of tracers that count pass `bounded`.
 
 Two plausible sizes or offsets can be added in 64 bits; `claimed` adds up all those of a trace.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -15,6 +17,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from vani.calls import MAX_SUM
+from vani.distinct import distinct
 
 NO_VALUE = np.iinfo(np.int64).min
 """Marks a missing integer."""
@@ -24,7 +27,14 @@ MAX_BYTES = 1 << 56
 also written as 2^64 - 1, comes from programs that pass on the result of a failed call."""
 MAX_OFFSET = 1 << 60
 """1 EiB: no file system stores such a large file, and sums of twice as much still fit 64 bits."""
+MAX_COUNT = 1 << 50
+"""Upper bound of a counter of calls: a million processes that make a billion calls each."""
 Ints = NDArray[np.int64]
+
+
+def bounded(numbers: NDArray[Any], most: int | Sequence[int]) -> Ints:
+    """The numbers, with `NO_VALUE` for those above `most`, which is one bound or one for each column."""
+    return np.where(numbers > np.array(most), NO_VALUE, numbers)
 
 
 def believed(sizes: Ints) -> NDArray[np.bool_]:
@@ -39,6 +49,10 @@ def claimed(values: NDArray[Any], most: int) -> float:
         # Two times `NO_VALUE` is 2^64, which wraps to 0; masking the sign bit removes an odd one.
         return float(int(values.sum()) & (1 << 63) - 1)
     return float(np.where(values == NO_VALUE, 0, values).sum(dtype=np.float64))
+
+
+WRONG_SIZE = "request {} bytes, which no call can move: how many they moved is unknown"
+WRONG_OFFSET = "name an offset of {}, which no file reaches: it is unknown"
 
 
 class Handles(Protocol):
@@ -187,11 +201,23 @@ class Signatures:
         ]
 
     @classmethod
-    def of_calls(cls, **columns: Any) -> Signatures:
-        """Build signatures for a tracer that stores each call with its arguments; omitted columns are empty."""
+    def of_calls(cls, names: Sequence[str], **columns: Any) -> Signatures:
+        """Build signatures for a tracer that stores each call with its arguments; omitted columns are empty.
+
+        `names` are the functions by code. Implausible sizes and offsets become `NO_VALUE`.
+        """
         n = len(columns["func"])
         empty = {name: np.full(n, value, dtype) for name, (value, dtype) in _EMPTY.items() if name not in columns}
-        return cls(**(empty | columns))
+        signatures = cls(**(empty | columns))
+        size, value = signatures.bytes, signatures.value
+        far = (np.abs(value) >= MAX_OFFSET) & (value != NO_VALUE)
+        for column, wrong, fault in (("bytes", ~believed(size), WRONG_SIZE), ("value", far, WRONG_OFFSET)):
+            numbers = getattr(signatures, column)
+            for code in distinct(signatures.func[wrong]).tolist():
+                first = int(numbers[np.flatnonzero(wrong & (signatures.func == code))[0]])
+                signatures.unbelieved.setdefault(names[code], f"calls of {names[code]} {fault.format(first)}")
+            setattr(signatures, column, np.where(wrong, NO_VALUE, numbers))
+        return signatures
 
     @staticmethod
     def columns() -> tuple[str, ...]:

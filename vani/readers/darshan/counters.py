@@ -24,6 +24,7 @@ from vani.readers.darshan import facts
 from vani.readers.darshan.record_layouts import BINS
 from vani.readers.darshan.records import Module, Records
 from vani.readers.paths import classify_path
+from vani.readers.signatures import NO_VALUE
 
 Ints = NDArray[np.int64]
 T = TypeVar("T")
@@ -224,7 +225,7 @@ def _problems(records: Records) -> list[str]:
         for counter, values in ({} if module is None else module.counters).items():
             if counter in _NEVER_COUNTED or any(part in counter for part in _NOT_A_COUNT):
                 continue
-            lost = int((values < 0).sum())
+            lost = int(((values < 0) & (values != NO_VALUE)).sum())
             if lost and (
                 counter.endswith(("READS", "WRITES", "OPENS", "BYTES_READ", "BYTES_WRITTEN"))
                 or "_SIZE_" in counter
@@ -275,8 +276,8 @@ def _table(columns: _Columns, records: Records) -> dict[str, Ints]:
         "write_first_ns": first("WRITE"),
         "write_last_ns": last("WRITE"),
         # The last byte's offset is 0 both for one byte and for none.
-        "read_end": np.where(columns.count("BYTES_READ") > 0, columns.count("MAX_BYTE_READ") + 1, 0),
-        "write_end": np.where(columns.count("BYTES_WRITTEN") > 0, columns.count("MAX_BYTE_WRITTEN") + 1, 0),
+        "read_end": _end(columns, "READ"),
+        "write_end": _end(columns, "WRITTEN"),
         "placed": reads + writes if posix else nothing,
         "consecutive": np.minimum(consecutive, reads + writes),
         "forward": np.minimum(sequential, reads + writes) - np.minimum(consecutive, reads + writes),
@@ -286,6 +287,13 @@ def _table(columns: _Columns, records: Records) -> dict[str, Ints]:
         "alignment": columns.count("FILE_ALIGNMENT"),
     }
     return by_name | _strides(columns, by_name["forward"])
+
+
+def _end(columns: _Columns, side: str) -> Ints:
+    """End of the furthest call; the number of its bytes, if it is unknown."""
+    moved, last = columns.count(f"BYTES_{side}"), columns.raw(f"MAX_BYTE_{side}")
+    end: Ints = np.where(moved > 0, np.where(last >= 0, last + 1, moved), 0)
+    return end
 
 
 def _strides(columns: _Columns, forward: Ints) -> dict[str, Ints]:
@@ -314,6 +322,7 @@ def _sizes(columns: _Columns, before: int, rows: int) -> CountedSizes:
     )
     length = np.stack([columns.count(f"ACCESS{i}_ACCESS") for i in range(1, 5)], axis=1)
     often = np.stack([columns.count(f"ACCESS{i}_COUNT") for i in range(1, 5)], axis=1)
+    often = np.where(np.stack([columns.raw(f"ACCESS{i}_ACCESS") for i in range(1, 5)], axis=1) >= 0, often, 0)
     place = np.searchsorted(_ENDS, length, side="left")
     each_row = np.arange(rows)[:, None]
     of_bin = np.zeros((rows, len(BINS)), np.int64)

@@ -5,7 +5,7 @@ Contradictory Darshan counters, which occur in damaged or edited logs.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final, Literal
 
@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 from vani.calls import MAX_SUM, Layer
 from vani.counts import Beside, FileLayout, Heat, JobFacts, NotCounted, Segments, TargetsOfFiles, Unsound
 from vani.distinct import distinct
-from vani.readers.darshan.record_layouts import BINS
+from vani.readers.darshan.record_layouts import BINS, IDS
 from vani.readers.darshan.records import Module, Records
+from vani.readers.signatures import NO_VALUE
 
 ENDS: Final = np.array([100, 1 << 10, 10 << 10, 100 << 10, 1 << 20, 4 << 20, 10 << 20, 100 << 20, 1 << 30])
 """Largest size of each bin in bytes; the last bin has none."""
@@ -46,6 +47,7 @@ def hints_passed(records: Records) -> int | None:
     return None if (counts < 0).any() else int(counts.sum())
 
 
+Ids = NDArray[np.uint64]
 Ints = NDArray[np.int64]
 
 
@@ -215,14 +217,15 @@ def without_contradictions(
             ("written", "WRITES", "BYTES_WRITTEN", "SIZE_WRITE"),
         )
         for done, calls, moved, size in sides:
-            count = np.maximum(counters.get(f"{name}_{calls}", none), 0)
+            count = counters.get(f"{name}_{calls}", none)
+            count = np.where(count == NO_VALUE, count, np.maximum(count, 0))
             total = counters.get(f"{name}_{moved}", none)
             bins = [bin_ for bin_ in counters if bin_.startswith(f"{name}_{size}_")]
             # As floats: sums of damaged counters may exceed 64 bits.
             sized = np.sum([np.maximum(counters[bin_], 0) for bin_ in bins], axis=0, dtype=np.float64)
             bytes_of_none = (total > 0) & (count == 0)
             wrapped = _below_sizes(counters, f"{name}_{size}_", f"{name}_{moved}")
-            too_many_sizes = (sized > count) & (f"{name}_{calls}" in counters)
+            too_many_sizes = (sized > count) & (count >= 0) & (f"{name}_{calls}" in counters)
             for wrong, columns, claim, what in (
                 (bytes_of_none, [f"{name}_{moved}"], f"bytes {done} by no call", "bytes"),
                 (wrapped & ~too_many_sizes, [f"{name}_{moved}"], f"bytes {done} are less than {_WRAPPED}", "bytes"),
@@ -231,15 +234,45 @@ def without_contradictions(
                 if not wrong.any():
                     continue
                 counters |= {column: np.where(wrong, 0, counters[column]) for column in columns}
-                paths = [names.get(int(id_), "a file without a name") for id_ in module.id[wrong]]
-                for path in paths:
-                    unsound.setdefault(path, set()).add((what, done))
-                path, more = paths[0], f" (and {len(paths) - 1:,} more)" if len(paths) > 1 else ""
+                files = _named(module.id[wrong], names, unsound, (what, done))
                 problems.append(
-                    f"the {name} record of {path}{more} contradicts itself: {claim}, which are unknown and left out"
+                    f"the {name} record of {files} contradicts itself: {claim}, which are unknown and left out"
                 )
         sound[name] = replace(module, counters=counters)
+    for name, module in modules.items():
+        beyond = {
+            counter: module.id[values == NO_VALUE]
+            for counter, values in module.counters.items()
+            if (values == NO_VALUE).any() and not counter.endswith(IDS)
+        }
+        for name_of_counter, ids in beyond.items():
+            _named(ids, names, unsound, _FACTS.get(name_of_counter.partition("_")[2]) if name in _FILE_SYSTEM else None)
+        if beyond:
+            counter, files = _one_of([*beyond]), _named(np.concatenate([*beyond.values()]), names, unsound, None)
+            problems.append(f"{counter} of {files} is more than a run can reach: unknown, and left out of its sums")
     return sound, problems, unsound
+
+
+_FACTS: Final[Mapping[str, Unsound]] = {
+    "BYTES_READ": ("bytes", "read"), "BYTES_WRITTEN": ("bytes", "written"),
+    "MAX_BYTE_READ": ("extents", "read"), "MAX_BYTE_WRITTEN": ("extents", "written"),
+    **dict.fromkeys((f"SIZE_READ_{name}" for name in BINS), ("sizes", "read")),
+    **dict.fromkeys((f"SIZE_WRITE_{name}" for name in BINS), ("sizes", "written")),
+}  # fmt: skip
+"""Facts about a file that are unknown without a counter."""
+
+
+def _named(ids: Ids, names: Mapping[int, str], unsound: dict[str, set[Unsound]], fact: Unsound | None) -> str:
+    """The first file of some records, and the number of others; the fact becomes unknown for all of them."""
+    paths = list(dict.fromkeys(names.get(id_, "a file without a name") for id_ in ids.tolist()))
+    if fact is not None:
+        for path in paths:
+            unsound.setdefault(path, set()).add(fact)
+    return _one_of(paths)
+
+
+def _one_of(names: Sequence[str]) -> str:
+    return names[0] + (f" (and {len(names) - 1:,} more)" if len(names) > 1 else "")
 
 
 _WRAPPED: Final = "the sizes of its calls add up to, as a counter that wrapped at 2^32 is"
@@ -256,8 +289,6 @@ def _below_sizes(counters: Mapping[str, NDArray[np.int64]], bins: str, moved: st
     below: NDArray[np.bool_] = (total >= 0) & (total < least)
     return below
 
-
-Ids = NDArray[np.uint64]
 
 _FILE_SYSTEM: Final = ("POSIX", "STDIO")
 """Modules that count file-system calls; a program may use only one of them."""

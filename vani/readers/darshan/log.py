@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from vani.errors import UnknownFormatError
 from vani.readers.darshan import record_layouts
 from vani.readers.darshan.regions import LogFile
+from vani.readers.signatures import bounded
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -37,20 +38,19 @@ class RecordColumns:
     Parameters
     ----------
     rows
-        Shape (records, words): the log's own 8-byte words.
+        Shape (records, words), as `Log.rows` gives them.
     """
 
     def __init__(self, rows: Ints, layout: record_layouts.RecordLayout) -> None:
-        self.id = rows[:, 0].astype(np.int64).view(np.uint64)
+        self.id = rows[:, 0].copy().view(np.uint64)
         streams = (self.id[:, None] == _STREAMS).any(axis=1)
         if streams.any():
             rows, self.id = rows[~streams], self.id[~streams]
-        self.rank: Ints = rows[:, 1].astype(np.int64)
+        self.rank: Ints = rows[:, 1]
         self._layout = layout
         behind = layout.first + len(layout.counters)
-        self._counters: Ints = rows[:, layout.first : behind].astype(np.int64)
-        times = np.ascontiguousarray(rows[:, behind:])
-        seconds = times.view(times.dtype.str.replace("i", "f")).astype(np.float64)
+        self._counters: Ints = rows[:, layout.first : behind]
+        seconds = np.ascontiguousarray(rows[:, behind:]).view(np.float64)
         sound = (seconds > 0) & (seconds < MAX_SECONDS)
         self._seconds: Floats = np.where(sound, seconds, 0.0)
         self.read_s, self.write_s, self.metadata_s = (
@@ -140,6 +140,24 @@ def mount_of(name: str, mounts: Iterable[tuple[str, str]]) -> tuple[str, str]:
     return "", ""
 
 
+def check_job(path: Path, processes: int, start: float, end: float) -> None:
+    """Raise TraceError if a log claims something that no run can do."""
+    if not 0 < processes <= _MAX_RANKS:
+        raise record_layouts.damaged_log(path, f"it claims {processes:,} processes")
+    if not 0 <= start <= _LATEST:
+        raise record_layouts.damaged_log(path, f"it claims to have started {start:,.0f} s after 1970")
+    if not 0 <= end - start <= MAX_SECONDS:
+        raise record_layouts.damaged_log(path, f"it claims to have run for {end - start:,.0f} s")
+
+
+def check_ranks(path: Path, module: str, ranks: NDArray[Any], processes: int) -> None:
+    """Raise TraceError if a module has a record of a rank that the run does not have; -1 is a record of all ranks."""
+    wrong = ranks[(ranks < -1) | (ranks >= processes)]
+    if len(wrong):
+        fault = f"{module} has a record of rank {int(wrong[0]):,} of {processes:,} processes"
+        raise record_layouts.damaged_log(path, fault)
+
+
 def job_of(path: Path, numbers: tuple[int, int, int], times: tuple[float, float], notes: bytes, text: bytes) -> Job:
     """Build the job from its stored fields; raises TraceError if it claims something impossible.
 
@@ -156,12 +174,7 @@ def job_of(path: Path, numbers: tuple[int, int, int], times: tuple[float, float]
     """
     uid, job_id, processes = numbers
     start, end = times
-    if not 0 < processes <= _MAX_RANKS:
-        raise record_layouts.damaged_log(path, f"it claims {processes:,} processes")
-    if not 0 <= start <= _LATEST:
-        raise record_layouts.damaged_log(path, f"it claims to have started {start:,.0f} s after 1970")
-    if not 0 <= end - start <= MAX_SECONDS:
-        raise record_layouts.damaged_log(path, f"it claims to have run for {end - start:,.0f} s")
+    check_job(path, processes, start, end)
     exe, *lines = _text(text).split("\n")
     mounts = [(folder, kind) for kind, _, folder in (line.partition("\t") for line in lines) if kind and folder]
     pairs = (line.partition("=") for line in _text(notes).split("\n"))
@@ -253,8 +266,8 @@ class Log:
             start, end = float(times[0]), float(times[1] + 1)
         return job_of(self.path, (uid, job_id, processes), (start, end), notes, text)
 
-    def rows(self, module: str) -> tuple[NDArray[Any], record_layouts.RecordLayout]:
-        """The records of a module with counters: one row of 8-byte words each, in the log's byte order.
+    def rows(self, module: str) -> tuple[Ints, record_layouts.RecordLayout]:
+        """The records of a module with counters: one row of 8-byte words each; impossible counters are `NO_VALUE`.
 
         Raises
         ------
@@ -264,21 +277,14 @@ class Log:
         layouts, region = record_layouts.LAYOUTS[module], self._region(module)
         version = self._versions[self._number[module]] if region else max(layouts)
         layout = self._known(module, layouts, version)
-        rows = np.frombuffer(region, f"{self._order}i8").reshape(-1, layout.size // 8)
+        rows = np.frombuffer(region, f"{self._order}i8").reshape(-1, layout.size // 8).astype(np.int64)
+        behind = layout.first + len(layout.counters)
+        rows[:, layout.first : behind] = bounded(rows[:, layout.first : behind], layout.largest)
         if "FOPENS" in layout.at:
             # Darshan 3.0 added stream calls to these records: `darshan-util` drops them.
             rows = rows[rows[:, layout.first + layout.at["FOPENS"]] <= 0]
-        self._check_ranks(module, rows[:, 1])
+        check_ranks(self.path, module, rows[:, 1], self.job.processes)
         return rows, layout
-
-    def _check_ranks(self, module: str, ranks: NDArray[Any]) -> None:
-        if not len(ranks):
-            return
-        processes, least, most = self.job.processes, int(ranks.min()), int(ranks.max())
-        if least < -1 or most >= processes:
-            wrong = least if least < -1 else most
-            fault = f"{module} has a record of rank {wrong:,} of {processes:,} processes"
-            raise record_layouts.damaged_log(self.path, fault)
 
     def refuse_moments(self) -> None:
         """Raise UnknownFormatError if call times are not relative to the start of the run; here they always are."""
@@ -472,7 +478,9 @@ class OldLog(Log):
         stored = np.frombuffer(records, kind)
         self._id, self._rank = stored["id"].astype(np.uint64), stored["rank"].astype(np.int64)
         self._suffix: list[bytes] = stored["suffix"].tolist()
-        self._counters: Ints = stored["counters"].astype(np.int64)
+        self._counters: Ints = bounded(
+            stored["counters"].astype(np.int64), [record_layouts.largest(name) for name in _OLD_COUNTERS]
+        )
         self._times: Floats = stored["times"].astype(np.float64)
         streams = self._count("POSIX_FOPENS") > 0
         for name in ("POSIX_OPENS", "POSIX_READS", "POSIX_WRITES"):
@@ -533,7 +541,7 @@ class OldLog(Log):
         """0: see the class."""
         return 0
 
-    def rows(self, module: str) -> tuple[NDArray[Any], record_layouts.RecordLayout]:
+    def rows(self, module: str) -> tuple[Ints, record_layouts.RecordLayout]:
         """See `Log.rows`."""
         layout = record_layouts.LAYOUTS[module][max(record_layouts.LAYOUTS[module])]
         chosen = self._chosen.get(module, np.zeros(len(self._id), np.bool_))
@@ -548,7 +556,7 @@ class OldLog(Log):
             else:
                 seconds = _seconds(module, name, times)
                 words[:, behind + at] = seconds.view(np.int64)
-        self._check_ranks(module, words[:, 1])
+        check_ranks(self.path, module, words[:, 1], self.job.processes)
         return words, layout
 
     def names(self) -> dict[int, str]:

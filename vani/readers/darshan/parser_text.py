@@ -14,8 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vani.errors import TraceError, UnknownFormatError, one_line
+from vani.readers.darshan.log import check_job, check_ranks
 from vani.readers.darshan.reader import DarshanReader
-from vani.readers.darshan.records import Module, Records, refuse_impossible
+from vani.readers.darshan.record_layouts import largest
+from vani.readers.darshan.records import Module, Records
+from vani.readers.signatures import NO_VALUE
 
 _TOTAL = re.compile(r"total_[A-Za-z0-9_-]+: ")
 _SIGNS: Sequence[tuple[str, tuple[str, ...], str]] = (
@@ -104,7 +107,9 @@ class ParserTextReader(DarshanReader):
         content = _text(path)
         self._content = hashlib.sha256(content).hexdigest()
         records = parsed(path, content.decode(errors="surrogateescape"))
-        refuse_impossible(path, records)
+        check_job(path, records.ranks, records.start_s, records.end_s)
+        for name, module in records.modules.items():
+            check_ranks(path, name, module.rank, records.ranks)
         self.format = records.version
         self.__dict__["_records"] = records
 
@@ -242,11 +247,11 @@ def _modules(path: Path, records: dict[_Record, dict[str, str]]) -> Iterator[tup
 
 def _numbers(path: Path, name: str, values: list[str], kind: type[Any]) -> NDArray[Any]:
     try:
-        # A record id in a counter may need all 64 bits.
-        numbers = [float(v) if kind is np.float64 else int(v) for v in values]
-        if kind is np.int64 and name.endswith("RENAMED_FROM"):
-            numbers = [0] * len(numbers)
-        return np.array(numbers, kind)
+        if kind is np.float64:
+            return np.array([float(value) for value in values], kind)
+        # Ids of records and impossible numbers may need more than 63 bits.
+        most = largest(name)
+        return np.array([NO_VALUE if int(value) > most else int(value) for value in values], kind)
     except (ValueError, OverflowError) as error:
         raise _damaged(path, f"{one_line(name)}: {one_line(str(error))}") from error
 
@@ -270,7 +275,7 @@ def _layouts(path: Path, records: dict[_Record, dict[str, str]]) -> dict[str, ND
         return None
     unknown = {"STRIPE_COUNT": "-1", "STRIPE_SIZE": "-1", "EXT_START": "0", "EXT_END": "-1"}
     table = {
-        f"LUSTRE_COMP_{name}": _numbers(path, name, [part.get(name, none) for _, part in rows], np.int64)
+        f"LUSTRE_COMP_{name}": _numbers(path, f"LUSTRE_{name}", [part.get(name, none) for _, part in rows], np.int64)
         for name, none in unknown.items()
     }
     return table | {
@@ -307,7 +312,8 @@ def _heat(path: Path, records: dict[_Record, dict[str, str]]) -> dict[str, NDArr
     for row, some in enumerate(bins.values()):
         for side, cells in table.items():
             places = [place for of_side, place, _ in some if of_side == side]
-            cells[row, places] = _numbers(path, side, [v for of_side, _, v in some if of_side == side], np.int64)
+            values = [value for of_side, _, value in some if of_side == side]
+            cells[row, places] = _numbers(path, f"BYTES_{side}", values, np.int64)
     width = [counters.get("HEATMAP_F_BIN_WIDTH_SECONDS", "0") for counters in of_heat_map.values()]
     return {
         "id": np.array([key[2] for key in of_heat_map], np.uint64),

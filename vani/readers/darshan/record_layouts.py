@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from vani.errors import TraceError
+from vani.readers.signatures import MAX_COUNT, MAX_OFFSET
 
 MISSING: Final[Mapping[str, int]] = {"RENAMED_FROM": 0}
 """Value of a counter that a version lacks, by name; -1 for all others."""
@@ -24,6 +25,18 @@ _EXTREMES: Final = ("FASTEST_RANK", "FASTEST_RANK_BYTES", "SLOWEST_RANK", "SLOWE
 _EXTREME_TIMES: Final = (
     "F_FASTEST_RANK_TIME", "F_SLOWEST_RANK_TIME", "F_VARIANCE_RANK_TIME", "F_VARIANCE_RANK_BYTES",
 )  # fmt: skip
+
+
+IDS: Final = ("RENAMED_FROM", "_REC_ID")
+"""Ends of names of counters that are ids of records, which need all 64 bits."""
+
+
+def largest(counter: str) -> int:
+    """Upper bound of a counter, by Darshan's name: of sizes and offsets in bytes, or of calls."""
+    if counter.endswith(IDS):
+        return (1 << 63) - 1
+    is_size = "BYTE" in counter or counter.endswith(("_ACCESS", "_STRIDE", "_ALIGNMENT", "_TIME_SIZE"))
+    return MAX_OFFSET if is_size or "LUSTRE" in counter else MAX_COUNT
 
 
 @dataclass(frozen=True)
@@ -44,6 +57,11 @@ class RecordLayout:
     def size(self) -> int:
         """Record size in bytes."""
         return 8 * (self.first + len(self.counters) + len(self.times))
+
+    @cached_property
+    def largest(self) -> tuple[int, ...]:
+        """Upper bound of each counter."""
+        return tuple(largest(name) for name in self.counters)
 
     @cached_property
     def at(self) -> Mapping[str, int]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
@@ -12,6 +11,7 @@ from numpy.typing import NDArray
 
 from vani.readers.darshan.log import Log
 from vani.readers.darshan.record_layouts import LAYOUTS, MISSING, damaged_log
+from vani.readers.signatures import MAX_OFFSET, bounded
 
 Ints = NDArray[np.int64]
 
@@ -54,7 +54,7 @@ class HeatOfCalls:
         each = np.array(counts, np.int64)
         row = np.repeat([self._row_of.get(rank, -1) for rank in ranks], each.sum(axis=1))
         side = np.repeat(np.tile([1, 0], len(counts)), each.ravel())
-        size = calls[:, 1]
+        size = bounded(calls[:, 1], MAX_OFFSET)
         start, end = (np.ascontiguousarray(calls[:, at]).view(np.float64) for at in (2, 3))
         with np.errstate(invalid="ignore"):
             sound = (row >= 0) & (size >= 0) & (start >= 0) & (start <= end) & (end < self.width_s * _STRETCHES)
@@ -137,7 +137,7 @@ def layouts_of(log: Log) -> tuple[Columns, Columns]:
         rows += parts
         files += [file % (1 << 64)] * len(parts)
         of_system += [osts] * len(parts)
-    table = np.array(rows, np.int64).reshape(-1, len(_COMPONENT))
+    table = bounded(np.array(rows, np.int64).reshape(-1, len(_COMPONENT)), MAX_OFFSET)
     layouts: Columns = {f"LUSTRE_COMP_{name}": table[:, at] for at, name in enumerate(_COMPONENT)}
     layouts |= {"id": np.array(files, np.uint64), "OSTS": np.array(of_system, np.int64)}
     ids = np.array([file for file, _ in on_targets], np.uint64)
@@ -185,8 +185,8 @@ def calls_of(log: Log, module: str) -> tuple[Columns | HeatOfCalls, list[str]]:
         "rank": table[:, 1],
         "writes": table[:, 11],
         "reads": table[:, 12],
-        "offset": offset,
-        "length": length,
+        "offset": bounded(offset, MAX_OFFSET),
+        "length": bounded(length, MAX_OFFSET),
         "start": start.view(np.float64),
         "end": end.view(np.float64),
     }, [head[_HOST].split(b"\0", 1)[0].decode(errors="replace") for head in heads]
@@ -242,7 +242,7 @@ def heat_of(log: Log) -> Columns:
         file, rank, _, bins, *_ = log.numbers(head).tolist()
         width = float(log.numbers(head, "f8")[2])
         first_bins, first_width = first_bins or bins, first_width or width
-        words = log.numbers(arrays)
+        words = bounded(log.numbers(arrays), MAX_OFFSET)
         # Processes of Darshan 3.4.0 to 3.4.3 may have one bin more than the others, which `darshan-util` drops.
         shown = bins - 1 if width == first_width and bins == first_bins + 1 else bins
         ids.append(file % (1 << 64))
@@ -368,15 +368,16 @@ def read_records(log: Log) -> Records:
 
 
 def _module(log: Log, name: str) -> Module:
-    rows, layout = log.rows(name)
+    words, layout = log.rows(name)
     newest = LAYOUTS[name][max(LAYOUTS[name])]
     prefix = "MPIIO" if name == "MPI-IO" else name
-    words = rows.astype(np.int64)
     behind = layout.first + len(layout.counters)
     seconds = np.ascontiguousarray(words[:, behind:]).view(np.float64)
     counters = {name: words[:, layout.first + at] for at, name in enumerate(layout.counters)}
     if "INDEP_OPENS" in counters and "OPENS" in newest.at:
-        counters["OPENS"] = counters["INDEP_OPENS"] + counters["COLL_OPENS"]
+        alone, together = counters["INDEP_OPENS"], counters["COLL_OPENS"]
+        least = np.minimum(alone, together)
+        counters["OPENS"] = np.where(least < 0, least, alone + together)
     ids = words[:, 2] if layout.names_file else words[:, 0]
     if newest.names_file and not layout.names_file:
         # The oldest records of file parts name their file in their own name only, before the part's.
@@ -397,20 +398,3 @@ def _module(log: Log, name: str) -> Module:
             for name in newest.times
         },
     )
-
-
-_MAX_RANKS = 1 << 24
-_MAX_SECONDS = 1e9
-
-
-def refuse_impossible(path: Path, records: Records) -> None:
-    """Raise TraceError if a log claims something that no run can do."""
-    if not 0 < records.ranks <= _MAX_RANKS:
-        raise damaged_log(path, f"it claims {records.ranks:,} processes")
-    if not 0 <= records.end_s - records.start_s <= _MAX_SECONDS:
-        raise damaged_log(path, f"it claims to have run for {records.end_s - records.start_s:,.0f} s")
-    for name, module in records.modules.items():
-        if len(module) and not (int(module.rank.min()) >= -1 and int(module.rank.max()) < records.ranks):
-            raise damaged_log(
-                path, f"{name} has a record of rank {int(module.rank.max()):,} of {records.ranks:,}"
-            )

@@ -27,7 +27,6 @@ Ints = NDArray[np.int64]
 _MAX_STRIPED: Final = 4096
 """Maximum number of files whose stripe counts are looked up: each requires a search through the log."""
 _OF_ALL: Final = -1
-_LARGEST: Final = 1 << 62
 
 
 @dataclass(frozen=True)
@@ -63,13 +62,10 @@ def read_created(log: Log) -> CreatedFiles:
     parts = []
     for module in modules:
         opened, read, wrote = module.begins()
-        end = np.where(
-            module.count("BYTES_WRITTEN") > 0,
-            np.minimum(module.count("MAX_BYTE_WRITTEN"), _LARGEST - 1) + 1,
-            0,
-        )
+        wrote_bytes = module.count("BYTES_WRITTEN")
+        end = np.where(wrote_bytes > 0, module.count("MAX_BYTE_WRITTEN") + 1, 0)
         # Logs of programs that write without seeking may lack the offset of the last byte.
-        end = np.where(end > 1, end, np.minimum(module.count("BYTES_WRITTEN"), _LARGEST))
+        end = np.where(end > 1, end, wrote_bytes)
         created = (end > 0) & ~((read > 0) & (read < wrote))
         parts.append((module.id[created], module.rank[created], end[created], opened[created]))
     ids, ranks, ends, opened = (np.concatenate(column) for column in zip(*parts, strict=True))

@@ -20,7 +20,7 @@ from vani.calls import FAILED, LOCK, Flag, Kind, Layer
 from vani.columns import to_arrow, to_numpy
 from vani.readers.functions import Meaning, PositionRule, layer_of, meaning_of
 from vani.readers.interpret import LOCKS, mode_flags, open_flags
-from vani.readers.signatures import MAX_OFFSET, NO_VALUE, Codes, believed
+from vani.readers.signatures import NO_VALUE, Codes
 
 
 class Size(Enum):
@@ -210,7 +210,6 @@ def rows_of(
     _seek(of_function([c.seeks for c in call], np.bool_), integers, returned, rule, value)
     rewinds = (rule == PositionRule.SEEK_SET) & (value == NO_VALUE)
     value[rewinds & ((flags & Flag.SEEK) != 0)] = 0
-    value[(np.abs(value) >= MAX_OFFSET) & (value != NO_VALUE)] = NO_VALUE
     _open(args, flags, integers, returned)
     flags[functions.flagged({"fcntl"})[func] & np.isin(integers("cmd"), LOCKS)] |= int(LOCK)
     # A readlink fails on every name that is no link.
@@ -252,7 +251,7 @@ def _sizes(kind: NDArray[np.int8], returned: Ints, integers: Callable[[str], Int
     size[lines] = integers("ret_len")[lines]
     single = kind == Size.BYTE.value
     size[single] = np.where(returned[single] == -1, 0, 1)
-    size[~believed(size)] = NO_VALUE
+    size[size < 0] = NO_VALUE
     return size
 
 

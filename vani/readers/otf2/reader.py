@@ -27,7 +27,7 @@ from vani.readers.otf2.archive import Archive, offset_of, open_archive
 from vani.readers.paths import PathTable, classes_of
 from vani.readers.programs import app_name
 from vani.readers.scanned import KnownRows, Spool, SpooledReader
-from vani.readers.signatures import MAX_BYTES, MAX_OFFSET, NO_VALUE, Codes
+from vani.readers.signatures import NO_VALUE, Codes
 from vani.readers.trace_reader import Limit, Piece
 from vani.units import counted
 
@@ -56,6 +56,7 @@ _LIBRARIES = re.compile(r"MPI_File_\w+|H5[A-Z]\w*|nc(?:mpi)?_\w+")
 _UNDEFINED = (1 << 64) - 1
 """Byte count or position of a call that failed or has none."""
 _LATEST_NS = 1 << 60
+_LARGEST = (1 << 63) - 1
 """Longest plausible time: 36 years."""
 _DEEPEST = 100
 _MAX_FUNCTIONS = 30_000
@@ -271,9 +272,8 @@ class Calls:
 
     def _seek(self, time: int, handle: int, position: int) -> None:
         row = self._event(time, handle, "seek")
-        if position < MAX_OFFSET:
-            self._columns["flags"][row] |= Flag.SEEK
-            self._set_rule(row, PositionRule.SEEK_SET, position)
+        self._columns["flags"][row] |= Flag.SEEK
+        self._set_rule(row, PositionRule.SEEK_SET, min(position, _LARGEST))
 
     def _delete(self, time: int, _: Any, _paradigm: int, file: int) -> None:
         self.last = self._time(time)
@@ -301,7 +301,7 @@ class Calls:
 
     def _place(self, row: int, offset: int | None) -> None:
         columns = self._columns
-        value = NO_VALUE if offset is None or offset >= MAX_OFFSET else offset
+        value = NO_VALUE if offset is None else min(offset, _LARGEST)
         if columns["layer"][row] == Layer.MPIIO:
             columns["value"][row] = value
         elif value != NO_VALUE:
@@ -320,8 +320,8 @@ class Calls:
         if not Kind.READ <= columns["kind"][row] <= Kind.WRITE:
             return
         total = moved + max(columns["bytes"][row], 0)
-        call.is_known &= moved != _UNDEFINED and total < MAX_BYTES
-        columns["bytes"][row] = total if call.is_known else NO_VALUE
+        call.is_known &= moved != _UNDEFINED
+        columns["bytes"][row] = min(total, _LARGEST) if call.is_known else NO_VALUE
 
     def _set_rule(self, row: int, rule: PositionRule, value: int) -> None:
         """Set the position rule, because only file-system calls move a position."""

@@ -21,13 +21,12 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from vani.calls import Flag, Layer
-from vani.distinct import distinct
 from vani.readers.delivery import Rows
 from vani.readers.functions import Meaning, PositionRule, layer_of, meaning_of
 from vani.readers.parquet import reader
 from vani.readers.paths import PathTable
 from vani.readers.scanned import Columns
-from vani.readers.signatures import MAX_OFFSET, NO_VALUE, Signatures, believed
+from vani.readers.signatures import NO_VALUE, Signatures
 from vani.readers.trace_reader import Limit, Piece
 
 _NAMELESS = ("", "UNKNOWN", "???", "NULL", "%p")
@@ -247,37 +246,27 @@ def _signatures(column: dict[str, Any], names: list[str]) -> Signatures:
     def of_function(values: Sequence[int], dtype: type[np.generic]) -> NDArray[Any]:
         return np.array(values, dtype=dtype)[func] if n else np.empty(0, dtype)
 
-    size, unbelieved = column["size"], {}
+    size = column["size"]
     moves = of_function([_has_bytes(m) for m in meanings], np.bool_)
     seeks = of_function([m.whence >= 0 and bool(m.flags & Flag.SEEK) for m in meanings], np.bool_)
     rewinds = of_function([m.rule == PositionRule.SEEK_SET for m in meanings], np.bool_)
     file = column["file"].astype(np.int32)
     file[of_function([n in _FILE_IS_ANOTHER_ARGUMENT for n in names], np.bool_)] = -1
-    value = np.where(seeks & (np.abs(size) < MAX_OFFSET), size, NO_VALUE)
-    for wrong, quantity in (
-        (moves & ~believed(size), "request {} bytes, which no call can move: how many they moved is unknown"),
-        (
-            seeks & (size != NO_VALUE) & (value == NO_VALUE),
-            "name an offset of {}, which no file reaches: it is unknown",
-        ),
-    ):
-        for code in distinct(func[wrong]).tolist():
-            first = int(size[np.flatnonzero(wrong & (func == code))[0]])
-            unbelieved[names[code]] = f"calls of {names[code]} {quantity.format(first)}"
+    value = np.where(seeks, size, NO_VALUE)
     value[rewinds] = 0
     rule = of_function([m.rule for m in meanings], np.int8)
     rule[seeks] = PositionRule.SEEK_SET
     zeros = np.zeros(n, np.int64)
     return Signatures.of_calls(
+        names,
         func=func.astype(np.int16),
         layer=of_function([m.layer for m in meanings], np.int8),
         kind=of_function([m.kind for m in meanings], np.int8),
         depth=np.clip(column.get("level", zeros), 0, 127).astype(np.int8),
         thread=(column.get("thread_id", zeros) & 0x7FFFFFFF).astype(np.int32),
         file=file,
-        bytes=np.where(moves & believed(size), size, NO_VALUE),
+        bytes=np.where(moves, size, NO_VALUE),
         rule=rule,
         flags=of_function([m.flags for m in meanings], np.int16),
         value=value,
-        unbelieved=unbelieved,
     )

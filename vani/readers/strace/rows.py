@@ -19,7 +19,7 @@ from vani.calls import DIRECT, FAILED, LOCK, SYNCHRONOUS, Flag, Kind
 from vani.columns import scalar, to_arrow, to_numpy
 from vani.readers.functions import PositionRule
 from vani.readers.scanned import batch_of
-from vani.readers.signatures import MAX_OFFSET, NO_VALUE, believed
+from vani.readers.signatures import NO_VALUE
 from vani.readers.strace.lines import Calls, Spellings, named_first
 from vani.readers.strace.processes import Folders
 from vani.readers.strace.system_calls import CALLS, FUNCTIONS, LOCKS, SUBMITTED, Names, Offset
@@ -72,9 +72,9 @@ def requests_of(calls: Calls, thread: Ints, spellings: Spellings) -> dict[str, N
         lengths = _LENGTH.findall(str(pc.struct_field(fields, "buffer")[request].as_py()))
         size[request] = sum(map(int, lengths)) if lengths else NO_VALUE
     moves = np.array([not name.endswith(":sync") for name in functions], np.bool_)
-    size[~moves | ~believed(size) | (size == 0)] = NO_VALUE
+    size[~moves | (size == 0)] = NO_VALUE
     offset = _request_numbers(fields, "at")
-    offset[~moves | (offset < 0) | (offset >= MAX_OFFSET)] = NO_VALUE
+    offset[~moves | (offset < 0)] = NO_VALUE
     row = at[call]
     took = np.maximum(calls.took[row], 0) // calls.value[row]
     path = pc.struct_field(fields, "path")
@@ -193,7 +193,6 @@ def rows_of(calls: Calls, thread: Ints, folders: Folders, spellings: Spellings) 
     # A read at the end of a file does not show how large requests are, so it has no size.
     some = moves & (value > 0)
     columns.bytes[some] = value[some]
-    columns.bytes[~believed(columns.bytes)] = NO_VALUE
     columns.rule[moves & ~some] = PositionRule.NONE
     _files(columns, name, args, calls.real.take(to_arrow(order)), ok, thread[order], order, folders, spellings)
     _offsets(columns, name, args, value, ok)
@@ -305,7 +304,7 @@ def _offsets(columns: _Columns, name: Ints, args: pa.Array, value: Ints, ok: Boo
     columns.rule[at_position], columns.value[at_position] = PositionRule.ADVANCE, NO_VALUE
     returned = (where == Offset.RETURNED) & ok
     columns.value[returned] = value[returned]
-    columns.value[(columns.value >= MAX_OFFSET) | (columns.value < 0)] = NO_VALUE
+    columns.value[columns.value < 0] = NO_VALUE
 
 
 def _opens(columns: _Columns, name: Ints, args: pa.Array, ok: Bools) -> None:
@@ -331,7 +330,9 @@ def _open_flags(text: str) -> int:
 
 def _numbers(args: pa.Array, pattern: str, part: str) -> Ints:
     column = pc.struct_field(pc.extract_regex(args, pattern), part)
-    good = pc.match_substring_regex(column, r"^-?\d{1,18}$")
+    # More than 18 digits may exceed 64 bits, and no file is as large.
+    column = pc.replace_substring_regex(column, r"^-?\d{19,}$", str((1 << 63) - 1))
+    good = pc.match_substring_regex(column, r"^-?\d{1,19}$")
     return to_numpy(pc.cast(pc.if_else(good, column, pa.scalar(None, column.type)), pa.int64()), NO_VALUE).copy()
 
 
