@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gzip
+import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -176,3 +178,19 @@ def test_sizes_of_an_exbibyte_are_believed_until_their_sum_is_beyond_64_bits(tmp
     (tmp_path / "b.txt").write_text(text)
     with pytest.raises(TraceError, match="its counters add up to more than can be counted"):
         vani.profile(tmp_path / "b.txt")
+
+
+@pytest.mark.slow
+def test_a_compressed_bomb_takes_little_more_memory_than_a_small_log(tmp_path):
+    # Formerly 4.2 GiB for a file of 1 MB.
+    with gzip.open(tmp_path / "bomb.txt.gz", "wb") as file:
+        file.write(HEAD.encode())
+        for rank in range(4):
+            for name, value in COUNTERS.items():
+                file.write(line("POSIX", name, value, rank=rank).encode() * 15_000)
+    command = [sys.executable, "-m", "vani", "profile", str(tmp_path / "bomb.txt.gz"), "-q", "-o", str(tmp_path / "p.yaml")]
+    child = os.posix_spawn(sys.executable, command, os.environ)
+    _, status, usage = os.wait4(child, 0)
+    assert (status, (tmp_path / "bomb.txt.gz").stat().st_size < 1 << 20) == (0, True)
+    # The text has 30 MB.
+    assert usage.ru_maxrss < 300 << 10

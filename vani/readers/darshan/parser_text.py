@@ -6,7 +6,9 @@ import gzip
 import hashlib
 import re
 import zlib
-from collections.abc import Iterator, Sequence
+from array import array
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
 
@@ -17,8 +19,10 @@ from vani.errors import TraceError, UnknownFormatError, one_line
 from vani.readers.darshan.log import check_job, check_ranks
 from vani.readers.darshan.reader import DarshanReader
 from vani.readers.darshan.record_layouts import largest
-from vani.readers.darshan.records import Module, Records
+from vani.readers.darshan.records import Module, Records, check_cells
 from vani.readers.signatures import NO_VALUE
+
+Ints = NDArray[np.int64]
 
 _TOTAL = re.compile(r"total_[A-Za-z0-9_-]+: ")
 _SIGNS: Sequence[tuple[str, tuple[str, ...], str]] = (
@@ -52,39 +56,22 @@ def is_total(line: str) -> bool:
     return _TOTAL.match(line) is not None
 
 
-def refuse_other_texts(path: Path, text: str, exe: str) -> None:
-    """Raise an error that names the command behind a text without counters; return if the text matches none.
+def refuse_other_texts(path: Path, sign: int, exe: str) -> None:
+    """Raise an error that names the command behind a text without counters; return if there is none with that number.
 
     Raises
     ------
     UnknownFormatError
         Another command or option printed the text.
     """
-    lines = text.split("\n")
-    for command, signs, instead in _SIGNS:
-        if any(line.startswith(signs) for line in lines):
-            raise UnknownFormatError(f"is text of `{command}`{_run(exe)}, which has {instead}", where=path, todo=_TODO)
-
-
-def refuse_head_alone(path: Path, text: str, exe: str) -> None:
-    """Refuse a text without counter lines, unless `darshan-parser` printed it for a log without records.
-
-    Raises
-    ------
-    UnknownFormatError
-        The text ends after the head.
-    """
-    if not any(line.startswith(_EMPTY) for line in text.split("\n")):
-        raise UnknownFormatError(
-            f"is the head of a printed Darshan log{_run(exe)}, without a counter", where=path, todo=_TODO
-        )
+    for command, _, instead in _SIGNS[sign : sign + 1]:
+        raise UnknownFormatError(f"is text of `{command}`{_run(exe)}, which has {instead}", where=path, todo=_TODO)
 
 
 def _run(exe: str) -> str:
     return f" of the run of {one_line(exe.split(maxsplit=1)[0])}" if exe.split() else ""
 
 
-_MAX = 1 << 31
 _COMPONENT = re.compile(r"LUSTRE_COMP(\d{1,4})_(STRIPE_COUNT|STRIPE_SIZE|EXT_START|EXT_END)")
 _OLD_LAYOUT = {"LUSTRE_STRIPE_WIDTH": "STRIPE_COUNT", "LUSTRE_STRIPE_SIZE": "STRIPE_SIZE"}
 _TARGET = re.compile(r"LUSTRE_(?:COMP\d{1,4}_)?OST_ID_\d{1,5}")
@@ -93,9 +80,10 @@ _PARTIAL = re.compile(r"The (\S+) module contains incomplete data")
 _WARNING = "# Warning: "
 _OTHERS = ("LUSTRE", "HEATMAP")
 _FIELDS = 6
-
-_Record = tuple[str, int, int]
-"""Module, rank, and id of a record."""
+_RANK = re.compile(r"-?\d{1,9}")
+_LONGEST: Final = 1 << 16
+"""Longest line in bytes: paths have at most 4,096."""
+_DAMAGED: Final = (OSError, EOFError, zlib.error)
 
 
 class ParserTextReader(DarshanReader):
@@ -104,9 +92,9 @@ class ParserTextReader(DarshanReader):
     def __init__(self, path: Path) -> None:
         super().__init__(path, check=False)
         self.layout = "darshan-parser"
-        content = _text(path)
-        self._content = hashlib.sha256(content).hexdigest()
-        records = parsed(path, content.decode(errors="surrogateescape"))
+        digest = hashlib.sha256()
+        records = parsed(path, _lines(path, digest))
+        self._content = digest.hexdigest()
         check_job(path, records.ranks, records.start_s, records.end_s)
         for name, module in records.modules.items():
             check_ranks(path, name, module.rank, records.ranks)
@@ -116,20 +104,20 @@ class ParserTextReader(DarshanReader):
 
 def printed_records(path: Path) -> Records:
     """The records in a log's printed text; raises TraceError like `parsed`."""
-    return parsed(path, _text(path).decode(errors="surrogateescape"))
+    return parsed(path, _lines(path, hashlib.sha256()))
 
 
-def _text(path: Path) -> bytes:
+def _lines(path: Path, digest: hashlib._Hash) -> Iterator[str]:
+    """The lines of a text, compressed or not, one at a time; they update `digest`."""
     try:
         with path.open("rb") as file:
             compressed = file.read(2) == b"\x1f\x8b"
         with gzip.open(path) if compressed else path.open("rb") as file:
-            content = file.read(_MAX + 1)
-    except (OSError, EOFError, zlib.error) as error:
+            while line := file.readline(_LONGEST):
+                digest.update(line)
+                yield line.decode(errors="surrogateescape").removesuffix("\n")
+    except _DAMAGED as error:
         raise _damaged(path, one_line(str(error))) from error
-    if len(content) > _MAX:
-        raise _damaged(path, "it contains more than 2 GiB of text")
-    return content
 
 
 def _damaged(path: Path, fault: str) -> TraceError:
@@ -140,7 +128,65 @@ def _damaged(path: Path, fault: str) -> TraceError:
     )
 
 
-def parsed(path: Path, text: str) -> Records:
+class _Printed:
+    """Counters of a module as they are printed: a record, a counter and a value in each line."""
+
+    def __init__(self) -> None:
+        self.row_of: dict[tuple[int, int], int] = {}
+        """Number of each record, by rank and id."""
+        self._names: dict[str, int] = {}
+        self._lines = {kind: (array("l"), array("l"), array(kind)) for kind in "qd"}
+
+    def add(self, path: Path, rank: int, record: int, counter: str, text: str) -> None:
+        """Add a line; raises TraceError if its value is not a number."""
+        row = self.row_of.setdefault((rank, record), len(self.row_of))
+        name = self._names.setdefault(counter, len(self._names))
+        kind = "d" if "_F_" in counter else "q"
+        try:
+            number: Any = float(text) if kind == "d" else int(text)
+        except ValueError as error:
+            raise _damaged(path, f"{one_line(counter)}: {one_line(str(error))}") from error
+        if kind == "q":
+            # Ids of records and impossible numbers may need more than 63 bits.
+            number = NO_VALUE if not -(1 << 63) <= number <= largest(counter) else number
+        for column, value in zip(self._lines[kind], (row, name, number), strict=True):
+            column.append(value)
+
+    @cached_property
+    def columns(self) -> dict[str, tuple[Ints, NDArray[Any]]]:
+        """Records, ascending, and values of each counter; the last of several lines counts."""
+        texts, columns = list(self._names), {}
+        for parts in self._lines.values():
+            row, name, value = (np.frombuffer(part, part.typecode) for part in parts)
+            order = np.lexsort((row, name))
+            row, name, value = row[order], name[order], value[order]
+            last = np.ones(len(row), np.bool_)
+            last[:-1] = (row[1:] != row[:-1]) | (name[1:] != name[:-1])
+            row, name, value = row[last], name[last], value[last]
+            bounds = np.searchsorted(name, np.arange(len(texts) + 1))
+            for code, text in enumerate(texts):
+                if bounds[code] < bounds[code + 1]:
+                    own = slice(bounds[code], bounds[code + 1])
+                    columns[text] = row[own], value[own]
+        return {text: columns[text] for text in texts}
+
+    def column(self, name: str, missing: int, kind: type[Any] = np.int64) -> NDArray[Any]:
+        """A counter of all records; `missing` for those without it."""
+        column = np.full(len(self.row_of), missing, kind)
+        row, value = self.columns.get(name, (np.empty(0, np.int64), 0))
+        column[row] = value
+        return column
+
+    @property
+    def rank(self) -> Ints:
+        return np.array([rank for rank, _ in self.row_of], np.int64)
+
+    @property
+    def id(self) -> NDArray[np.uint64]:
+        return np.array([record for _, record in self.row_of], np.uint64)
+
+
+def parsed(path: Path, lines: Iterable[str]) -> Records:
     """Parse the records in printed text.
 
     Raises
@@ -152,23 +198,27 @@ def parsed(path: Path, text: str) -> Records:
     mounts: list[tuple[str, str]] = []
     partial: list[str] = []
     metadata: dict[str, str] = {}
-    records: dict[_Record, dict[str, str]] = {}
+    modules: dict[str, _Printed] = {}
     names: dict[int, str] = {}
-    split = False
-    for number, line in enumerate(text.split("\n"), start=1):
+    split, other, is_empty = False, len(_SIGNS), False
+    for number, line in enumerate(lines, start=1):
+        if not modules:
+            other = min(other, next((at for at, sign in enumerate(_SIGNS) if line.startswith(sign[1])), other))
+            is_empty = is_empty or line.startswith(_EMPTY)
         if line.startswith("#"):
             _note(line, facts, mounts, partial, metadata)
         elif line.strip() and not (is_total(line) or split):
             fields = line.split("\t", _FIELDS - 1)
-            if len(fields) < _FIELDS or not (fields[1].lstrip("-").isdecimal() and fields[2].isdecimal()):
-                if not records:
-                    refuse_other_texts(path, text, facts.get("exe", ""))
+            if len(fields) < _FIELDS or not (_RANK.fullmatch(fields[1]) and fields[2].isdecimal()):
+                if not modules:
+                    refuse_other_texts(path, other, facts.get("exe", ""))
                 raise _damaged(path, f"line {number:,} is not a counter of a record: {one_line(line[:60])!r}")
             module, rank, id_, counter, value, rest = fields
-            key = (module, int(rank), int(id_))
-            records.setdefault(key, {})[counter] = value
-            # The counter's name is followed by the mount's folder and type.
-            names[key[2]] = rest.rsplit("\t", 2)[0]
+            record = int(id_) & (1 << 64) - 1
+            modules.setdefault(module, _Printed()).add(path, int(rank), record, counter, value)
+            if record not in names:
+                # The counter's name is followed by the mount's folder and type.
+                names[record] = rest.rsplit("\t", 2)[0]
         # If stderr went to the same file, a warning splits a comment in two.
         split = _WARNING in line[1:]
     try:
@@ -176,10 +226,12 @@ def parsed(path: Path, text: str) -> Records:
         ranks = int(facts["nprocs"])
     except (KeyError, ValueError) as error:
         raise _damaged(path, f"its head does not contain {one_line(str(error))}") from error
-    if not records:
-        refuse_other_texts(path, text, facts.get("exe", ""))
-        refuse_head_alone(path, text, facts.get("exe", ""))
-    ids = np.array([id_ & (1 << 64) - 1 for id_ in names], np.uint64)
+    if not modules:
+        refuse_other_texts(path, other, facts.get("exe", ""))
+        if not is_empty:
+            what = f"is the head of a printed Darshan log{_run(facts.get('exe', ''))}, without a counter"
+            raise UnknownFormatError(what, where=path, todo=_TODO)
+    lustre, heat = modules.get("LUSTRE"), modules.get("HEATMAP")
     return Records(
         version=one_line(facts.get("darshan log version", "")),
         exe=facts.get("exe", ""),
@@ -188,15 +240,15 @@ def parsed(path: Path, text: str) -> Records:
         end_s=start + length,
         mounts=mounts,
         partial=partial,
-        ids=ids,
+        ids=np.array(list(names), np.uint64),
         names=list(names.values()),
-        modules=dict(_modules(path, records)),
-        layouts=_layouts(path, records),
-        heat=_heat(path, records),
+        modules={name: _module(path, name, printed) for name, printed in modules.items() if name not in _OTHERS},
+        layouts=None if lustre is None else _layouts(lustre),
+        heat=None if heat is None else _heat(path, heat),
         user=_whole(facts.get("uid")),
         job_id=_whole(facts.get("jobid")),
         metadata=metadata,
-        targets=_targets(records),
+        targets=_targets(_Printed() if lustre is None else lustre),
     )
 
 
@@ -225,100 +277,57 @@ def _note(
         facts.setdefault(name.strip(), value.strip())
 
 
-def _modules(path: Path, records: dict[_Record, dict[str, str]]) -> Iterator[tuple[str, Module]]:
-    for module in dict.fromkeys(key[0] for key in records):
-        if module in _OTHERS:
-            continue
-        of_module = {key: counters for key, counters in records.items() if key[0] == module}
-        first = next(iter(of_module.values()))
-        if any(counters.keys() != first.keys() for counters in of_module.values()):
-            raise _damaged(path, f"a record of {module} lacks some of its counters: it was cut off")
-        table = {name: [counters[name] for counters in of_module.values()] for name in first}
-        yield (
-            module,
-            Module(
-                np.array([key[2] for key in of_module], np.uint64),
-                np.array([key[1] for key in of_module], np.int64),
-                {n: _numbers(path, n, v, np.int64) for n, v in table.items() if "_F_" not in n},
-                {n: _numbers(path, n, v, np.float64) for n, v in table.items() if "_F_" in n},
-            ),
-        )
+def _module(path: Path, name: str, printed: _Printed) -> Module:
+    columns = printed.columns
+    if any(len(row) < len(printed.row_of) for row, _ in columns.values()):
+        raise _damaged(path, f"a record of {name} lacks some of its counters: it was cut off")
+    times = {text: value for text, (_, value) in columns.items() if "_F_" in text}
+    counters = {text: value for text, (_, value) in columns.items() if "_F_" not in text}
+    return Module(printed.id, printed.rank, counters, times)
 
 
-def _numbers(path: Path, name: str, values: list[str], kind: type[Any]) -> NDArray[Any]:
-    try:
-        if kind is np.float64:
-            return np.array([float(value) for value in values], kind)
-        # Ids of records and impossible numbers may need more than 63 bits.
-        most = largest(name)
-        return np.array([NO_VALUE if int(value) > most else int(value) for value in values], kind)
-    except (ValueError, OverflowError) as error:
-        raise _damaged(path, f"{one_line(name)}: {one_line(str(error))}") from error
-
-
-def _layouts(path: Path, records: dict[_Record, dict[str, str]]) -> dict[str, NDArray[Any]] | None:
-    rows: list[tuple[int, dict[str, str]]] = []
-    for (module, _, id_), counters in records.items():
-        if module != "LUSTRE":
-            continue
-        parts: dict[int, dict[str, str]] = {}
-        targets = "-1"
-        for name, value in counters.items():
-            if match := _COMPONENT.fullmatch(name):
-                parts.setdefault(int(match[1]), {})[match[2]] = value
-            elif name in _OLD_LAYOUT:
-                parts.setdefault(0, {})[_OLD_LAYOUT[name]] = value
-            elif name == "LUSTRE_OSTS":
-                targets = value
-        rows += [(id_, part | {"OSTS": targets}) for part in parts.values()]
+def _layouts(printed: _Printed) -> dict[str, NDArray[Any]] | None:
+    parts: dict[int, dict[str, str]] = {}
+    for name in printed.columns:
+        if match := _COMPONENT.fullmatch(name):
+            parts.setdefault(int(match[1]), {})[match[2]] = name
+        elif name in _OLD_LAYOUT:
+            parts.setdefault(0, {})[_OLD_LAYOUT[name]] = name
+    unknown = {"STRIPE_COUNT": -1, "STRIPE_SIZE": -1, "EXT_START": 0, "EXT_END": -1}
+    # Records have different numbers of components.
+    rows = [np.unique(np.concatenate([printed.columns[name][0] for name in own.values()])) for own in parts.values()]
     if not rows:
         return None
-    unknown = {"STRIPE_COUNT": "-1", "STRIPE_SIZE": "-1", "EXT_START": "0", "EXT_END": "-1"}
-    table = {
-        f"LUSTRE_COMP_{name}": _numbers(path, f"LUSTRE_{name}", [part.get(name, none) for _, part in rows], np.int64)
-        for name, none in unknown.items()
-    }
-    return table | {
-        "id": np.array([id_ for id_, _ in rows], np.uint64),
-        "OSTS": _numbers(path, "LUSTRE_OSTS", [part["OSTS"] for _, part in rows], np.int64),
-    }
+    order = np.argsort(np.concatenate(rows), kind="stable")
+
+    def column(name: str, missing: int) -> NDArray[Any]:
+        columns = (printed.column(own.get(name, ""), missing) for own in parts.values())
+        return np.concatenate([column[row] for column, row in zip(columns, rows, strict=True)])[order]
+
+    table = {f"LUSTRE_COMP_{name}": column(name, missing) for name, missing in unknown.items()}
+    of_row = np.concatenate(rows)[order]
+    return table | {"id": printed.id[of_row], "OSTS": printed.column("LUSTRE_OSTS", -1)[of_row]}
 
 
-def _targets(records: dict[_Record, dict[str, str]]) -> dict[str, NDArray[Any]] | None:
+def _targets(printed: _Printed) -> dict[str, NDArray[Any]]:
     """The targets of each file; components that were never written have negative ones, which are dropped."""
-    pairs = {
-        (id_, int(value)): None
-        for (module, _, id_), counters in records.items()
-        if module == "LUSTRE"
-        for name, value in counters.items()
-        if _TARGET.fullmatch(name) and value.isdecimal()
-    }
-    return {
-        "id": np.array([id_ for id_, _ in pairs], np.uint64),
-        "target": np.array([target for _, target in pairs], np.int64),
-    }
+    of_names = [np.stack(column, axis=1) for name, column in printed.columns.items() if _TARGET.fullmatch(name)]
+    pairs = np.unique(np.concatenate([np.empty((0, 2), np.int64), *of_names]), axis=0)
+    pairs = pairs[pairs[:, 1] >= 0]
+    return {"id": printed.id[pairs[:, 0]], "target": pairs[:, 1]}
 
 
-def _heat(path: Path, records: dict[_Record, dict[str, str]]) -> dict[str, NDArray[Any]] | None:
-    of_heat_map = {key: counters for key, counters in records.items() if key[0] == "HEATMAP"}
-    if not of_heat_map:
-        return None
-    bins = {
-        key: [(match[1], int(match[2]), v) for n, v in counters.items() if (match := _BIN.fullmatch(n))]
-        for key, counters in of_heat_map.items()
-    }
-    longest = 1 + max((place for some in bins.values() for _, place, _ in some), default=-1)
-    table = {side: np.zeros((len(of_heat_map), longest), np.int64) for side in ("READ", "WRITE")}
-    for row, some in enumerate(bins.values()):
-        for side, cells in table.items():
-            places = [place for of_side, place, _ in some if of_side == side]
-            values = [value for of_side, _, value in some if of_side == side]
-            cells[row, places] = _numbers(path, f"BYTES_{side}", values, np.int64)
-    width = [counters.get("HEATMAP_F_BIN_WIDTH_SECONDS", "0") for counters in of_heat_map.values()]
+def _heat(path: Path, printed: _Printed) -> dict[str, NDArray[Any]]:
+    bins = {match.groups(): name for name in printed.columns if (match := _BIN.fullmatch(name))}
+    longest = 1 + max((int(place) for _, place in bins), default=-1)
+    check_cells(path, len(printed.row_of), longest)
+    table = {side: np.zeros((len(printed.row_of), longest), np.int64) for side in ("READ", "WRITE")}
+    for (side, place), name in bins.items():
+        table[side][:, int(place)] = printed.column(name, 0)
     return {
-        "id": np.array([key[2] for key in of_heat_map], np.uint64),
-        "rank": np.array([key[1] for key in of_heat_map], np.int64),
-        "width": _numbers(path, "HEATMAP_F_BIN_WIDTH_SECONDS", width, np.float64),
+        "id": printed.id,
+        "rank": printed.rank,
+        "width": printed.column("HEATMAP_F_BIN_WIDTH_SECONDS", 0, np.float64),
         "read": table["READ"],
         "write": table["WRITE"],
     }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
@@ -232,6 +233,12 @@ class _Batch:
         self.ranks, self.counts, self.calls, self._parts = self.ranks[-1:], [(0, 0)], 0, []
 
 
+def check_cells(path: Path, records: int, bins: int) -> None:
+    """Raise TraceError if heat maps are larger than those of any run."""
+    if records * bins > _MAX_CELLS:
+        raise damaged_log(path, f"HEATMAP has {records:,} records, and one of them has {bins:,} bins: more than can be")
+
+
 def heat_of(log: Log) -> Columns:
     """Bytes in each bin, in the form of `Records.heat`: one row per record, padded with 0."""
     ids, ranks, widths = [], [], []
@@ -251,10 +258,7 @@ def heat_of(log: Log) -> Columns:
         written.append(words[:shown])
         read.append(words[bins : bins + shown])
     longest = max((len(some) for some in read), default=0)
-    if len(ids) * longest > _MAX_CELLS:
-        raise damaged_log(
-            log.path, f"HEATMAP has {len(ids):,} records, and one of them has {longest:,} bins: more than can be"
-        )
+    check_cells(log.path, len(ids), longest)
     heat: Columns = {
         "id": np.array(ids, np.uint64),
         "rank": np.array(ranks, np.int64),
