@@ -6,7 +6,7 @@ An observation is true or false and has no severity. Each pattern is a function 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -70,9 +70,10 @@ class Workload:
         ]
 
     @cached_property
-    def requests(self) -> float:
-        """Number of reads and writes of data files."""
-        return sum(map(requests_of, self.items))
+    def streams(self) -> set[str]:
+        """Files that move through stdio alone, whose buffer joins the calls."""
+        layers = access_table.layers_of(self.profile)
+        return {path for path, own in layers.items() if "stdio" in own and "posix" not in own}
 
     @cached_property
     def moved(self) -> float:
@@ -103,9 +104,22 @@ class Workload:
         """A pattern found in files with a notable share of all bytes; None if they have less."""
         return self.in_files(items, *attributes) if self.moves_much(items) else None
 
-    def are_many(self, requests: float) -> bool:
-        """True if this number of requests is more than start-up and notable, or most of the program's requests."""
-        return requests >= max(REQUESTS, NOTABLE * self.requests) or requests >= max(MANY, MOST * self.requests)
+    def buffered(self, item: data_files.Item) -> float:
+        """Number of stdio calls that read or write a file."""
+        calls = {
+            reads: sum(row.calls for row in self.rows.get((item.path, reads), ()) if row.layer == "stdio")
+            for reads in (True, False)
+        }
+        return calls[True] * item.part.reads + calls[False] * item.part.writes
+
+    def are_many(self, requests: float, items: Collection[data_files.Item]) -> bool:
+        """True if this number of requests is more than start-up and notable, or most of the program's requests.
+
+        Calls of stdio count only where some of the requests are such calls.
+        """
+        some_streams = any(item.path in self.streams for item in items)
+        every = sum(requests_of(item) - (0.0 if some_streams else self.buffered(item)) for item in self.items)
+        return requests >= max(REQUESTS, NOTABLE * every) or requests >= max(MANY, MOST * every)
 
     def misses(self, kinds: frozenset[str]) -> bool:
         """True if activity of one of these kinds is not recorded."""
@@ -244,7 +258,7 @@ def _small_requests(run: Workload) -> Seen | None:
                 time_s = item.io.time_s.read if reads else item.io.time_s.write
             small[item] = (small.get(item) or 0.0) + (time_s or 0.0)
             count += share * number
-    if not small or not run.are_many(count):
+    if not small or not run.are_many(count, small):
         return None
     attributes = ("io.ops.read", "io.ops.write", "io.transfer_size.read.p50", "io.transfer_size.write.p50")
     return run.in_files([*small], *attributes, part=small)
@@ -278,7 +292,7 @@ def _by_place(run: Workload, kind: str, least: float, among: Sequence[data_files
                 continue
             time_s = sum(part.time_s or 0.0 for part in parts if part is not None)
         shares[item], times[item] = share, time_s
-    if not shares or not run.are_many(sum(requests_of(item) * share for item, share in shares.items())):
+    if not shares or not run.are_many(sum(requests_of(item) * share for item, share in shares.items()), shares):
         return None
     attributes = (f"io.access_pattern.{kind}", "io.ops.read", "io.ops.write", "stride", "processes")
     return run.in_files([*shares], *attributes, part=times)
@@ -394,7 +408,7 @@ def _misaligned(run: Workload) -> Seen | None:
     large = [item for item in run.items if (data_files.extent(item.file) or 0) >= MiB]
     odd = {item: max(_odd_requests(item), _off_blocks(run, item)) for item in large}
     items = [item for item, count in odd.items() if count >= MOST * requests_of(item) > 0]
-    if not items or not run.are_many(sum(odd[item] for item in items)):
+    if not items or not run.are_many(sum(odd[item] for item in items), items):
         return None
     return run.in_files(items, "io.transfer_size.read.p50", "io.transfer_size.write.p50", "io.ops.read", "io.ops.write")
 
@@ -436,8 +450,7 @@ def _low_level_interface(run: Workload) -> Seen | None:
 
 
 def _stdio_bulk_data(run: Workload) -> Seen | None:
-    layers = access_table.layers_of(run.profile)
-    streams = [item for item in run.items if {"posix", "stdio"}.intersection(layers.get(item.path, ())) == {"stdio"}]
+    streams = [item for item in run.items if item.path in run.streams]
     return run.much(streams, "io.bytes.total") if sum(map(moved_in, streams)) >= MiB else None
 
 
@@ -456,7 +469,7 @@ FILE_PATTERNS: Final[Mapping[str, Pattern]] = {
     "random_access": (_random_access, ("POS005", "LUS008")),
     "strided_access": (_strided_access, ("POS002", "FWD003")),
     "interleaved_access": (_interleaved_access, ("POS009", "MIO001", "LUS004", "GPF004")),
-    "shared_file": (_shared_file, ("LUS002", "LUS004", "LUS008", "BEE001", "GPF004", "MIO004")),
+    "shared_file": (_shared_file, ("LUS002", "LUS004", "LUS008", "BEE001", "CEP001", "CEP002", "GPF004", "MIO004")),
     "one_target": (_one_target, ("LUS002", "LUS004", "LUS008", "PFL001")),
     "repeated_open": (_repeated_open, ("POS003",)),
     "polling": (_polling, ("POS003", "POS008")),

@@ -96,7 +96,7 @@ class RankZeroFunnel(Rule):
         if app.processes < self.min_processes * app.instances:
             return f"{app.name} has fewer than {format_count(self.min_processes)} processes"
         if not balance.writing_processes:
-            return f"{app.name} writes nothing"
+            return f"no write of {app.name} is recorded"
         if not is_few(balance, app):
             return f"{format_count(balance.writing_processes)} processes of {app.name} write"
         if gathers(app, profile):
