@@ -1,16 +1,7 @@
-"""All rules, and which of them a user chose, with which thresholds.
+"""All rules and patterns.
 
-Rules are in the modules of `vani.advisors`' subfolders and in those of the entry points `vani.advisors`. A new rule is
-one new file. Nothing is registered by hand, and finding the rules loads no data library.
-
-A file for `--config` has a table for the user's choice. Sizes may have units::
-
-    [advise]
-    ignore = ["POS"]
-
-    [advise.thresholds.LUS002]
-    reach = 0.8
-    min_bytes = "1G"
+They are in the modules of `vani.advisors`' subfolders and in those of the entry points `vani.advisors`. A new one is
+one new file. Nothing is registered by hand, and finding them loads no data library.
 """
 
 from __future__ import annotations
@@ -19,21 +10,19 @@ import difflib
 import functools
 import importlib
 import pkgutil
-import tomllib
-from collections.abc import Iterable, Iterator, Mapping
+import re
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field
-from pathlib import Path
 from types import ModuleType
-from typing import Any, Final
 
 import vani.advisors
-from vani.advisors.rule import SECTIONS, Rule
-from vani.errors import InputError, VaniError, nearest, refuse_named_pipe
+from vani.advisors.patterns import Pattern
+from vani.advisors.rule import Documented, Rule
+from vani.errors import InputError, VaniError
 from vani.plug_ins import described, plug_ins
 
 ENTRY_POINTS = "vani.advisors"
-"""Group of entry points, where each names a rule class or a module with rules."""
+"""Group of entry points, where each names a class of a rule or a pattern, or a module with some."""
 
 
 @functools.cache
@@ -49,7 +38,7 @@ def rules() -> tuple[type[Rule], ...]:
     """
     by_id: dict[str, type[Rule]] = {}
     names: dict[str, type[Rule]] = {}
-    for rule in (*_bundled(), *_plugged_in()):
+    for rule in (entry for entry in _all() if issubclass(entry, Rule)):
         for known, key in ((by_id, rule.id), (names, rule.name)):
             if known.setdefault(key, rule) is not rule:
                 raise VaniError(
@@ -58,6 +47,30 @@ def rules() -> tuple[type[Rule], ...]:
                     todo="give one of them another id and name",
                 )
     return tuple(by_id[id_] for id_ in sorted(by_id))
+
+
+@functools.cache
+def patterns() -> tuple[type[Pattern], ...]:
+    """All patterns. Raises InputError if an entry point of another distribution cannot be loaded."""
+    return tuple(entry for entry in _all() if issubclass(entry, Pattern))
+
+
+def explained(word: str) -> str:
+    """The documentation of the rule with this id or name, or of the pattern; of both if they share their name.
+
+    A word of definitions names their patterns.
+
+    Raises
+    ------
+    InputError
+        There is no such rule or pattern. The message names the nearest.
+    """
+    lower = word.strip().lower()
+    named = [pattern for pattern in patterns() if pattern.name == re.sub(r"[ -]", "_", lower)]
+    acting = [rule for rule in rules() if lower in (rule.id.lower(), rule.name)]
+    texts = [(pattern, pattern.page().sections["Definition"].replace("-", "")) for pattern in patterns()]
+    about = [pattern for pattern, text in texts if re.search(rf"\b{re.escape(lower)}\b", text)]
+    return "\n".join(map(page_text, (*acting, *named) or about or [find(word)]))
 
 
 def find(word: str) -> type[Rule]:
@@ -72,7 +85,8 @@ def find(word: str) -> type[Rule]:
     for rule in rules():
         if lower in (rule.id.lower(), rule.name.lower()):
             return rule
-    raise _unknown(word, [key for rule in rules() for key in (rule.id, rule.name)])
+    names = [pattern.name for pattern in patterns()]
+    raise _unknown(word, [key for rule in rules() for key in (rule.id, rule.name)] + names)
 
 
 def pick(select: Iterable[str] | None = None, ignore: Iterable[str] | None = None) -> tuple[type[Rule], ...]:
@@ -91,26 +105,34 @@ def pick(select: Iterable[str] | None = None, ignore: Iterable[str] | None = Non
     return tuple(rule for rule in chosen if rule not in dropped)
 
 
-def page_text(rule: type[Rule]) -> str:
-    """The rule's documentation as plain text, with its thresholds; ends in a newline."""
-    page = rule.page()
-    lines = [f"{rule.id} {rule.name}", "", page.finding]
-    for section in SECTIONS:
-        lines += ["", section, *(f"    {line}".rstrip() for line in page.sections[section].splitlines())]
-    if thresholds := rule.thresholds():
+def page_text(entry: type[Rule | Pattern]) -> str:
+    """The documentation of a rule or a pattern as plain text, with its thresholds; ends in a newline."""
+    page, sections = entry.page(), dict(entry.page().sections)
+    if issubclass(entry, Pattern):
+        acting = [rule for rule in rules() if rule.id in entry.rules]
+        sections["Rules"] = "\n".join(f"{rule.id} {rule.name}" for rule in acting) or "None acts on it."
+    lines = [entry.name if issubclass(entry, Pattern) else f"{entry.id} {entry.name}", "", page.finding]
+    for section, text in sections.items():
+        lines += ["", section, *(f"    {line}".rstrip() for line in text.splitlines())]
+    if thresholds := entry.thresholds():
         lines += ["", "Thresholds", *(f"    {name} = {value}" for name, value in thresholds.items())]
     return "\n".join(lines) + "\n"
 
 
-def _bundled() -> Iterator[type[Rule]]:
+@functools.cache
+def _all() -> tuple[type[Documented], ...]:
+    return (*_bundled(), *_plugged_in())
+
+
+def _bundled() -> Iterator[type[Documented]]:
     for family in pkgutil.iter_modules(vani.advisors.__path__):
         if family.ispkg:
             package = importlib.import_module(f"vani.advisors.{family.name}")
             for module in pkgutil.iter_modules(package.__path__):
-                yield from _rules_of(importlib.import_module(f"{package.__name__}.{module.name}"))
+                yield from _members_of(importlib.import_module(f"{package.__name__}.{module.name}"))
 
 
-def _plugged_in() -> Iterator[type[Rule]]:
+def _plugged_in() -> Iterator[type[Documented]]:
     for point in plug_ins(ENTRY_POINTS):
         try:
             loaded = point.load()
@@ -121,8 +143,8 @@ def _plugged_in() -> Iterator[type[Rule]]:
                 todo="update or uninstall the package that brings it",
             ) from error
         if isinstance(loaded, ModuleType):
-            yield from _rules_of(loaded)
-        elif isinstance(loaded, type) and issubclass(loaded, Rule):
+            yield from _members_of(loaded)
+        elif isinstance(loaded, type) and issubclass(loaded, Documented):
             yield loaded
         else:
             raise InputError(
@@ -132,15 +154,16 @@ def _plugged_in() -> Iterator[type[Rule]]:
             )
 
 
-def _rules_of(module: ModuleType) -> list[type[Rule]]:
+def _members_of(module: ModuleType) -> list[type[Documented]]:
     return [
         item
         for item in vars(module).values()
-        # An imported rule belongs to the other module. A rule without id and name is a base class.
+        # An imported one belongs to the other module. A rule without id and name is a base class, as is a pattern
+        # without rules.
         if isinstance(item, type)
-        and issubclass(item, Rule)
+        and issubclass(item, Documented)
         and item.__module__ == module.__name__
-        and (hasattr(item, "id") or hasattr(item, "name"))
+        and (hasattr(item, "id") or hasattr(item, "rules" if issubclass(item, Pattern) else "name"))
     ]
 
 
@@ -168,79 +191,6 @@ def _unknown(word: str, known: Iterable[str]) -> InputError:
         else "`vani explain` lists them all"
     )
     return InputError(f"no rule is called {word!r}", todo=hint)
-
-
-_KEYS: Final = ("select", "ignore", "thresholds")
-_MAX_BYTES: Final = 1 << 20
-
-
-@dataclass(frozen=True)
-class Settings:
-    """The table `[advise]`. Unset keys are None or empty."""
-
-    select: tuple[str, ...] | None = None
-    ignore: tuple[str, ...] = ()
-    thresholds: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-
-
-def read_settings(path: Path) -> Settings:
-    """Read the table `[advise]` of a TOML file. Other tables belong to other commands.
-
-    Unknown rules and thresholds are detected when the rules are evaluated.
-
-    Raises
-    ------
-    InputError
-        The file does not exist or is not TOML, or `[advise]` has an unknown key.
-    """
-    return settings_of(_tables(path).get("advise", {}), path)
-
-
-def settings_of(table: object, path: Path) -> Settings:
-    """Convert the table `advise` of the file at `path`. See `read_settings` for errors."""
-    if not isinstance(table, dict):
-        raise InputError("`advise` is not a table", where=path, todo="write it as [advise]")
-    for key in table:
-        if key not in _KEYS:
-            raise InputError(f"unknown key {key!r} in [advise]", where=path, todo=nearest(key, _KEYS))
-    thresholds = table.get("thresholds", {})
-    if not isinstance(thresholds, dict) or not all(
-        isinstance(threshold, dict) for threshold in thresholds.values()
-    ):
-        todo = "write them as [advise.thresholds.LUS002] with a line `name = number` each"
-        raise InputError("[advise.thresholds] contains no tables of rules", where=path, todo=todo)
-    select = _words(table, "select", path)
-    return Settings(select, _words(table, "ignore", path) or (), thresholds)
-
-
-def _tables(path: Path) -> dict[str, Any]:
-    refuse_named_pipe(path)
-    try:
-        with path.open("rb") as file:
-            content = file.read(_MAX_BYTES + 1)
-    except FileNotFoundError:
-        raise InputError("no such file", where=path) from None
-    except (OSError, ValueError) as error:
-        why = getattr(error, "strerror", None) or error
-        raise InputError(f"cannot be read ({why})", where=path) from error
-    if len(content) > _MAX_BYTES:
-        raise InputError("is longer than 1 MiB", where=path, todo="name a TOML file of settings")
-    try:
-        return tomllib.loads(content.decode())
-    except UnicodeDecodeError:
-        raise InputError("is not UTF-8 text", where=path, todo="name a TOML file of settings") from None
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
-        raise InputError(f"not TOML: {error}", where=path, todo="see https://toml.io") from None
-
-
-def _words(table: Mapping[str, Any], key: str, path: Path) -> tuple[str, ...] | None:
-    if key not in table:
-        return None
-    value = table[key]
-    words = [value] if isinstance(value, str) else value
-    if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
-        raise InputError(f"{key} in [advise] is not a list of rules", where=path, todo=f'write {key} = ["LUS"]')
-    return tuple(words)
 
 
 def rule_findings() -> dict[str, str]:

@@ -13,6 +13,7 @@ client, and truncations, locks and mappings are separate. Flushing is not metada
 
 from __future__ import annotations
 
+import math
 import posixpath
 import re
 from collections import defaultdict
@@ -229,6 +230,41 @@ class Item:
     def io(self) -> IOStats:
         return self.file.io
 
+    @property
+    def reads(self) -> float:
+        """Number of reads of the file and those that it represents, as for the properties below."""
+        return self.io.ops.read * self.part.reads
+
+    @property
+    def writes(self) -> float:
+        return self.io.ops.write * self.part.writes
+
+    @property
+    def requests(self) -> float:
+        return self.reads + self.writes
+
+    @property
+    def flushes(self) -> float:
+        return self.io.ops.sync * self.part.flushes
+
+    @property
+    def opens(self) -> float:
+        return self.file.opens * self.part.opens
+
+    @property
+    def files(self) -> float:
+        return self.part.files
+
+    def moved_by(self, *, reads: bool) -> float:
+        """Bytes read, or written."""
+        moved, part = self.io.bytes, self.part
+        return (moved.read or 0) * part.read if reads else (moved.written or 0) * part.written
+
+    @property
+    def moved(self) -> float:
+        """Bytes read and written."""
+        return self.moved_by(reads=True) + self.moved_by(reads=False)
+
     def figures(self, *attributes: str) -> list[Evidence]:
         """Attributes of the file as evidence."""
         return figures(self.file, self.where, *attributes)
@@ -304,7 +340,10 @@ class Group:
 
     @property
     def target(self) -> Target:
-        return target_of(self.folder, self.items, self.app)
+        """The target of a finding: the file, or the folder if there are several files."""
+        name = self.app.name if self.app is not None else None
+        path = self.items[0].path if files_of(self.items) == 1 else None
+        return Target("directory", self.folder, name) if path is None else Target("file", path, name)
 
     @property
     def words(self) -> str:
@@ -321,20 +360,27 @@ class Group:
         return self.items[0].path if len(self.items) == 1 else None
 
     def wall_s(self, kind: Kind) -> float:
-        """Seconds of the run that calls of `kind` on the files cost."""
-        return wall_s(self.items, self.app, kind)
+        """Seconds of the run that calls of `kind` on the files cost; see `vani/models/run_time.py`."""
+        seconds = files_s([item.file for item in self.items], self.app, kind)
+        times = [(item.part, seconds_of(item.io.time_s, kind)) for item in self.items]
+        listed_s = sum(time for _, time in times)
+        all_s = sum(time * (part.metadata_time if kind == "metadata" else part.time) for part, time in times)
+        if not listed_s or all_s <= listed_s:
+            return seconds
+        most = math.inf if self.app is None else cost_s([self.app.io], self.app.processes, self.app, kind)
+        return max(0.0, min(seconds * all_s / listed_s, most))
 
     def data_s(self, accesses: Iterable[Access] | None = None) -> float:
         """Seconds of the run that reading and writing the files costs, or that these accesses cost."""
-        if accesses is None:
-            return data_s(self.items, self.items, self.app)
-        accesses = list(accesses)
-        reads, writes = ([a.item for a in accesses if a.reads is reads] for reads in (True, False))
-        return data_s(reads, writes, self.app)
+        every = (Access(item, side) for item in self.items for side in (True, False))
+        used = [*(every if accesses is None else accesses)]
+        reads, writes = (Group(self.app, "", [a.item for a in used if a.reads is side]) for side in (True, False))
+        both = Group(self.app, "", [*dict.fromkeys(access.item for access in used)])
+        return min(reads.wall_s("read") + writes.wall_s("write"), both.wall_s("total"))
 
     def metadata_s(self, kinds: Sequence[str]) -> float:
         """Seconds of the run that metadata operations of these kinds on the files cost."""
-        return metadata_s(self.items, self.app, kinds)
+        return self.wall_s("metadata") * share_of((item.io for item in self.items), kinds)
 
     @property
     def writers(self) -> int:
@@ -473,42 +519,9 @@ def by_folder(items: Iterable[Item], profile: Profile, among: Collection[str] | 
     return [Group(apps.get(app), folder, group) for (app, folder), group in groups.items()]
 
 
-def wall_s(items: Sequence[Item], app: App | None, kind: Kind) -> float:
-    """Seconds of the run that calls of `kind` on the files cost; see `vani/models/run_time.py`."""
-    seconds = files_s([item.file for item in items], app, kind)
-    times = [(item, seconds_of(item.file.io.time_s, kind)) for item in items]
-    listed_s = sum(time for _, time in times)
-    if not listed_s:
-        return seconds
-    all_s = sum(time * (item.part.metadata_time if kind == "metadata" else item.part.time) for item, time in times)
-    if all_s <= listed_s:
-        return seconds
-    seconds *= all_s / listed_s
-    return seconds if app is None else max(0.0, min(seconds, cost_s([app.io], app.processes, app, kind)))
-
-
-def data_s(reads: Sequence[Item], writes: Sequence[Item], app: App | None) -> float:
-    """Seconds of the run that reading and writing the files costs, at most that of all I/O on them."""
-    separate_s = wall_s(reads, app, "read") + wall_s(writes, app, "write")
-    return min(separate_s, wall_s(list(dict.fromkeys([*reads, *writes])), app, "total"))
-
-
-def metadata_s(items: Sequence[Item], app: App | None, kinds: Sequence[str]) -> float:
-    """Seconds of the run that metadata operations of these kinds on the files cost."""
-    return wall_s(items, app, "metadata") * share_of((item.file.io for item in items), kinds)
-
-
 def files_of(items: Sequence[Item]) -> int:
     """Number of files, including unlisted ones with the same patterns."""
     return round(sum(item.part.files for item in items))
-
-
-def target_of(folder: str, items: Sequence[Item], app: App | None) -> Target:
-    """The target of a finding: the file, or the folder if there are several files."""
-    name = app.name if app is not None else None
-    if files_of(items) == 1:
-        return Target("file", items[0].file.path, name)
-    return Target("directory", folder, name)
 
 
 def listed(folder: str, items: Sequence[Item], app: App | None = None) -> str:

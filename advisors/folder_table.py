@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
 from vani.advisors.data_files import SERVED, is_data
-from vani.advisors.rule import Evidence, Target
+from vani.advisors.rule import Evidence, Target, value_at
 from vani.models.io_time import calls_s
 from vani.models.run_time import of_profile_s
 from vani.models.staging import is_near
@@ -145,7 +145,7 @@ class Folders:
     def evidence(self, *attributes: str) -> list[Evidence]:
         """Attributes of the first folder as evidence."""
         return [
-            Evidence(f"folders[{position}].{attribute}", _value(folder, attribute))
+            Evidence(f"folders[{position}].{attribute}", value_at(folder, attribute))
             for position, folder in self.rows[:_SHOWN]
             for attribute in ("path", "files", *attributes)
         ]
@@ -234,10 +234,3 @@ def _edge(name: str) -> int | None:
     """Upper edge of a bin of sizes; None if it has none."""
     high = name.partition("-")[2]
     return parse_bytes(high) if high else None
-
-
-def _value(folder: Folder, attribute: str) -> str | int | float | None:
-    value: object = folder
-    for name in attribute.split("."):
-        value = getattr(value, name, None)
-    return value if isinstance(value, str | int | float) else None

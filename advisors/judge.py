@@ -19,14 +19,15 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from vani.advisors.catalogue import find, pick
+from vani.advisors.anchored_gain import above_floor
+from vani.advisors.catalogue import find, patterns, pick
 from vani.advisors.commands import comment
 from vani.advisors.competing_findings import Cause, Judged, resolve, together
-from vani.advisors.diagnosis import diagnosis
-from vani.advisors.floors import above_floor
 from vani.advisors.gains import WIDEST, before_bounds, is_measurable, of_run, without_little
 from vani.advisors.libraries import in_its_words
 from vani.advisors.matter.io_share import IOShare
+from vani.advisors.patterns import Workload
+from vani.advisors.patterns.whole_run import NothingRemarkable
 from vani.advisors.placement import as_recorded, notes_on_mounts
 from vani.advisors.rule import (
     NO_LAYOUTS,
@@ -38,6 +39,7 @@ from vani.advisors.rule import (
     Perhaps,
     Rule,
     Verdict,
+    value_at,
 )
 from vani.advisors.rule import TunableSetting as RuleSetting
 from vani.errors import InputError, VaniError
@@ -206,6 +208,30 @@ def judge(
         recommendations=ranked_recommendations,
         no_recommendation=sorted(silent, key=lambda entry: entry.rule),
     )
+
+
+def diagnosis(profile: Profile) -> list[Observation]:
+    """All patterns that the profile shows, the one with the largest share of the I/O time first.
+
+    A pure function. An entry names the costliest place with the pattern, but its share covers all such places.
+    """
+    run, observations = Workload(profile, locking(profile)), []
+    for pattern in patterns():
+        if (seen := pattern().see(run)) is None:
+            continue
+        values = ((path, value_at(profile, path)) for path in seen.attributes)
+        observations.append(
+            Observation(
+                pattern=pattern.name,
+                target=Target(kind=seen.target.kind, path=seen.target.path, app=seen.target.app),
+                evidence=[Evidence(attribute=path, value=value) for path, value in values if value is not None],
+                share=seen.share,
+                time_s=None if seen.share is None else seen.share * run.io_s,
+                rules=list(pattern.rules),
+            )
+        )
+    remarkable = [entry for entry in observations if entry.pattern != NothingRemarkable.name]
+    return sorted(remarkable or observations, key=lambda entry: -(entry.share or 0.0))
 
 
 def with_remedy(verdict: ProfileVerdict, recommendations: Sequence[Recommendation]) -> ProfileVerdict:

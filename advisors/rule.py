@@ -202,13 +202,64 @@ Need: TypeAlias = "str | Callable[[Profile, System], str | None]"
 
 @dataclass(frozen=True)
 class Page:
-    """The parts of a rule's docstring: the finding and the text of each section."""
+    """The parts of a docstring: the finding and the text of each section."""
 
     finding: str
     sections: Mapping[str, str]
 
 
-class Rule:
+class Documented:
+    """A rule or a pattern: a class whose docstring is its page, and whose numbers are thresholds."""
+
+    sections: ClassVar[tuple[str, ...]]
+    """Sections of the docstring, after its first line, in this order."""
+
+    @classmethod
+    def thresholds(cls) -> dict[str, Number]:
+        """Names and defaults of all thresholds, in order of definition."""
+        # Python 3.13 adds numbers of its own to a class (`__firstlineno__`).
+        thresholds: dict[str, Number] = {}
+        for base in reversed(cls.__mro__):
+            if issubclass(base, Documented):
+                thresholds |= {
+                    name: value
+                    for name, value in vars(base).items()
+                    if isinstance(value, int | float)
+                    and not isinstance(value, bool)
+                    and not name.startswith("_")
+                }
+        return thresholds
+
+    @classmethod
+    def page(cls) -> Page:
+        """Parse the docstring.
+
+        Raises
+        ------
+        VaniError
+            The class has no docstring, or its sections are not `sections` in order.
+        """
+        # Not inspect.getdoc, which would inherit this class's docstring.
+        first, _, rest = inspect.cleandoc(vars(cls).get("__doc__") or "").partition("\n")
+        sections: dict[str, list[str]] = {}
+        body: list[str] = []
+        for line in rest.splitlines():
+            if line and not line[0].isspace():
+                body = sections.setdefault(line, [])
+            else:
+                body.append(line)
+        if not first or tuple(sections) != cls.sections:
+            raise VaniError(
+                f"the docstring of {cls.__name__} has the sections {', '.join(sections) or 'none'}",
+                where=cls.__module__,
+                todo=f"they must be {', '.join(cls.sections)}",
+            )
+        return Page(
+            first, {name: inspect.cleandoc("\n" + "\n".join(text)) for name, text in sections.items()}
+        )
+
+
+class Rule(Documented):
     """A question about a workload and, if the answer is bad, a setting that improves it.
 
     A subclass sets the attributes below and defines `check`. Its thresholds are further numeric class attributes, each
@@ -237,6 +288,7 @@ class Rule:
         Papers, equations and manual pages for advice.yaml.
     """
 
+    sections: ClassVar[tuple[str, ...]] = SECTIONS
     id: ClassVar[str]
     name: ClassVar[str]
     family: ClassVar[str]
@@ -281,50 +333,6 @@ class Rule:
         findings = [answer for answer in answers if isinstance(answer, Finding)]
         reasons = dict.fromkeys(answer for answer in answers if isinstance(answer, str))
         return findings or "; ".join(list(reasons)[:most]) or otherwise
-
-    @classmethod
-    def thresholds(cls) -> dict[str, Number]:
-        """Names and defaults of all thresholds, in order of definition."""
-        # Python 3.13 adds numbers of its own to a class (`__firstlineno__`).
-        thresholds: dict[str, Number] = {}
-        for base in reversed(cls.__mro__):
-            if issubclass(base, Rule):
-                thresholds |= {
-                    name: value
-                    for name, value in vars(base).items()
-                    if isinstance(value, int | float)
-                    and not isinstance(value, bool)
-                    and not name.startswith("_")
-                }
-        return thresholds
-
-    @classmethod
-    def page(cls) -> Page:
-        """Parse the docstring.
-
-        Raises
-        ------
-        VaniError
-            The class has no docstring, or its sections are not `SECTIONS` in order.
-        """
-        # Not inspect.getdoc, which would inherit this class's docstring.
-        first, _, rest = inspect.cleandoc(vars(cls).get("__doc__") or "").partition("\n")
-        sections: dict[str, list[str]] = {}
-        body: list[str] = []
-        for line in rest.splitlines():
-            if line and not line[0].isspace():
-                body = sections.setdefault(line, [])
-            else:
-                body.append(line)
-        if not first or tuple(sections) != SECTIONS:
-            raise VaniError(
-                f"the docstring of rule {cls.__name__} has the sections {', '.join(sections) or 'none'}",
-                where=cls.__module__,
-                todo=f"they must be {', '.join(SECTIONS)}",
-            )
-        return Page(
-            first, {name: inspect.cleandoc("\n" + "\n".join(text)) for name, text in sections.items()}
-        )
 
 
 class MatchingRule(Rule):

@@ -185,6 +185,9 @@ class Observation(Model):
     share: Annotated[float, Field(ge=0, le=1)] | None = Field(
         description="share of the I/O time of all files, calls or processes that show the pattern; null if unknown"
     )
+    time_s: Annotated[float, Field(ge=0)] | None = Field(
+        default=None, description="this share in seconds, summed over processes; null if unknown"
+    )
     rules: list[str] = Field(description="rules that address the pattern, whether or not they recommend anything here")
 
 

@@ -44,7 +44,7 @@ def run(sources: Path, *arguments: str) -> str:
 
 
 def test_every_regular_addition_has_a_guide():
-    kinds = {"reader", "analyzer", "rule", "output-format", "command", "plot", "machine", "policy-attribute"}
+    kinds = {"reader", "analyzer", "rule", "pattern", "output-format", "command", "plot", "machine", "policy-attribute"}
     assert {page.stem for page in GUIDES} == kinds
     assert all(steps(page) for page in GUIDES)
 

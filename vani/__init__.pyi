@@ -1,4 +1,4 @@
-from .advisors.diagnosis import diagnosis as diagnosis
+from .advisors.judge import diagnosis as diagnosis
 from .cli.advise import AdviseSettings as AdviseSettings
 from .cli.advise import advise as advise
 from .cli.apply import ApplySettings as ApplySettings

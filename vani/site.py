@@ -9,6 +9,15 @@ For each setting, the first of these sources that has it counts:
 5. Vani's default.
 
 Thresholds of rules are merged: a higher source overrides a lower one value by value.
+
+A file for `--config` has a table for the user's choice. Sizes may have units::
+
+    [advise]
+    ignore = ["POS"]
+
+    [advise.thresholds.LUS002]
+    reach = 0.8
+    min_bytes = "1G"
 """
 
 from __future__ import annotations
@@ -16,7 +25,7 @@ from __future__ import annotations
 import functools
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
@@ -116,30 +125,41 @@ def _placed(key: str, value: str, path: Path) -> str:
 
 @functools.lru_cache(maxsize=8)
 def _read(path: Path) -> Mapping[str, Any]:
+    if not os.path.exists(path):  # noqa: PTH110 - false in the folder of another user, whose settings are not for this one
+        folder = path.parent
+        if os.environ.get("VANI_SITE") == str(path) and (os.access(folder, os.X_OK) or not folder.exists()):
+            raise InputError("no such file", where=path, todo="VANI_SITE names it")
+        return {}
+    return _checked(read_toml(path, "`vani config` lists its settings"), path)
+
+
+def read_toml(path: Path, todo: str) -> dict[str, Any]:
+    """Read a TOML file of settings.
+
+    Raises
+    ------
+    InputError
+        The file does not exist, cannot be read, is too long (then with `todo`), or is not TOML.
+    """
+    import tomllib  # noqa: PLC0415 - most have no such file
+
     refuse_named_pipe(path)
     try:
         with path.open("rb") as file:
             content = file.read(_MAX_BYTES + 1)
-    except (FileNotFoundError, NotADirectoryError):
-        if os.environ.get("VANI_SITE") == str(path):
-            raise InputError("no such file", where=path, todo="VANI_SITE names it") from None
-        return {}
+    except FileNotFoundError:
+        raise InputError("no such file", where=path) from None
     except (OSError, ValueError) as error:
-        if isinstance(error, PermissionError) and not os.access(path.parent, os.X_OK):
-            return {}  # The folder of another user, whose settings are not for this one.
         why = getattr(error, "strerror", None) or error
         raise InputError(f"cannot be read ({why})", where=path) from error
     if len(content) > _MAX_BYTES:
-        raise InputError("is longer than 1 MiB", where=path, todo="`vani config` lists its settings")
-    import tomllib  # noqa: PLC0415 - most have no such file
-
+        raise InputError("is longer than 1 MiB", where=path, todo=todo)
     try:
-        table = tomllib.loads(content.decode())
+        return tomllib.loads(content.decode())
     except UnicodeDecodeError:
-        raise InputError("is not UTF-8 text", where=path) from None
+        raise InputError("is not UTF-8 text", where=path, todo=todo) from None
     except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise InputError(f"not TOML: {error}", where=path, todo="see https://toml.io") from None
-    return _checked(table, path)
 
 
 def _checked(table: Mapping[str, Any], path: Path) -> Mapping[str, Any]:
@@ -156,3 +176,55 @@ def _checked(table: Mapping[str, Any], path: Path) -> Mapping[str, Any]:
         elif any(not letter.isprintable() for letter in value):
             raise InputError(f"{key} contains characters that do not print", where=path)
     return table
+
+
+_CHOICE: Final = ("select", "ignore", "thresholds")
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The table `[advise]`. Unset keys are None or empty."""
+
+    select: tuple[str, ...] | None = None
+    ignore: tuple[str, ...] = ()
+    thresholds: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+
+
+def read_settings(path: Path) -> Settings:
+    """Read the table `[advise]` of a TOML file. Other tables belong to other commands.
+
+    Unknown rules and thresholds are detected when the rules are evaluated.
+
+    Raises
+    ------
+    InputError
+        The file does not exist or is not TOML, or `[advise]` has an unknown key.
+    """
+    return settings_of(read_toml(path, "name a TOML file of settings").get("advise", {}), path)
+
+
+def settings_of(table: object, path: Path) -> Settings:
+    """Convert the table `advise` of the file at `path`. See `read_settings` for errors."""
+    if not isinstance(table, dict):
+        raise InputError("`advise` is not a table", where=path, todo="write it as [advise]")
+    for key in table:
+        if key not in _CHOICE:
+            raise InputError(f"unknown key {key!r} in [advise]", where=path, todo=nearest(key, _CHOICE))
+    thresholds = table.get("thresholds", {})
+    if not isinstance(thresholds, dict) or not all(
+        isinstance(threshold, dict) for threshold in thresholds.values()
+    ):
+        todo = "write them as [advise.thresholds.LUS002] with a line `name = number` each"
+        raise InputError("[advise.thresholds] contains no tables of rules", where=path, todo=todo)
+    select = _words(table, "select", path)
+    return Settings(select, _words(table, "ignore", path) or (), thresholds)
+
+
+def _words(table: Mapping[str, Any], key: str, path: Path) -> tuple[str, ...] | None:
+    if key not in table:
+        return None
+    value = table[key]
+    words = [value] if isinstance(value, str) else value
+    if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
+        raise InputError(f"{key} in [advise] is not a list of rules", where=path, todo=f'write {key} = ["LUS"]')
+    return tuple(words)

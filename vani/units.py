@@ -111,7 +111,8 @@ def counted(count: int, noun: str, singular: str = "", plural: str = "") -> str:
     `noun` is singular; a verb after it is given in both forms: `1 file is`, `2 files are`.
     """
     if count != 1:
-        noun = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}es" if noun.endswith("s") else f"{noun}s"
+        ending = "es" if noun.endswith(("s", "sh", "ch")) else "s"
+        noun = f"{noun[:-1]}ies" if noun.endswith("y") else noun + ending
     return f"{count:,} {noun} {singular if count == 1 else plural}".rstrip()
 
 

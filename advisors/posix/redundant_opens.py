@@ -121,7 +121,7 @@ class RedundantOpens(Rule):
             return looked_up or "each process opens a file about once for reading and once for writing"
         findings = looked_up
         for group in by_folder(items, profile):
-            opens = sum(max(0, _opens(i) - _needed(i)) for i in group.items if i in reopened)
+            opens = sum(max(0, i.opens - _needed(i)) for i in group.items if i in reopened)
             metadata_calls = sum(_served(i) for i in group.items if i not in reopened)
             if opens + metadata_calls >= self.min_redundant:
                 findings.append(self._finding(group, not reopened.isdisjoint(group.items), profile))
@@ -153,10 +153,10 @@ class RedundantOpens(Rule):
 
     def _reopened(self, items: list[Item]) -> bool:
         flushing = all(flushes_most(item.file.io, self.most_flushing) for item in items)
-        return not flushing and sum(map(_opens, items)) >= self.min_opens * sum(map(_needed, items))
+        return not flushing and sum(item.opens for item in items) >= self.min_opens * sum(map(_needed, items))
 
     def _queried(self, items: list[Item]) -> bool:
-        data, io = sum(map(_data, items)), [item.io for item in items]
+        data, io = sum(item.requests for item in items), [item.io for item in items]
         if any(item.file.generations for item in items):
             # A file that is replaced by another one is opened and renamed for each.
             return False
@@ -165,9 +165,8 @@ class RedundantOpens(Rule):
         return many and time_of(io, SERVED) >= self.min_share * total > 0
 
     def _finding(self, group: Group, reopened: bool, profile: Profile) -> Finding:
-        opens, needed, metadata, data = (
-            round(sum(map(count, group.items))) for count in (_opens, _needed, _served, _data)
-        )
+        opens, data = (round(sum(getattr(item, name) for item in group.items)) for name in ("opens", "requests"))
+        needed, metadata = (round(sum(map(count, group.items))) for count in (_needed, _served))
         before = group.metadata_s(OPENING)
         gain: Gain | str | None = None
         walks_s = _walks_s(group) if reopened else 0.0
@@ -220,14 +219,6 @@ def _walks_s(group: Group) -> float:
     """Seconds of the run in reads and seeks of files that each open walks again, such as headers and indices."""
     again = group.of(i for i in group.items if (i.io.bytes.read or 0) >= _WALKS * (i.io.footprint.read or math.inf))
     return again.wall_s("read") + again.metadata_s(("seek",)) if again.items else 0.0
-
-
-def _opens(item: Item) -> float:
-    return item.file.opens * item.part.opens
-
-
-def _data(item: Item) -> float:
-    return item.file.io.ops.read * item.part.reads + item.file.io.ops.write * item.part.writes
 
 
 def _served(item: Item) -> float:

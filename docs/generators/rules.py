@@ -1,11 +1,12 @@
-"""Writes the page of every rule and their index: `python docs/generators/rules.py [FOLDER]`."""
+"""Writes the page of every rule, their index, and the list of patterns: `python docs/generators/rules.py [FOLDER]`."""
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 
-from vani.advisors.catalogue import rules
+from vani.advisors.catalogue import patterns, rules
 from vani.advisors.rule import SECTIONS, Rule
 
 WITHOUT_CODE = {
@@ -53,6 +54,13 @@ def write_pages(folder: Path) -> None:
         (folder / name).write_text(text, encoding="utf-8")
 
 
+def with_patterns(page: str) -> str:
+    """`docs/diagnosis.md` with the table of all patterns."""
+    cells = ((p.name, " ".join(p.page().sections["Definition"].split()), ", ".join(p.rules)) for p in patterns())
+    rows = "".join(f"| `{name}` | {definition} | {acting} |\n" for name, definition, acting in cells)
+    return re.sub(r"(?<=\| --- \| --- \| --- \|\n)(\| `.*\n)+", lambda _: rows, page)
+
+
 def _page(rule: type[Rule]) -> str:
     page = rule.page()
     parts = [f"# {rule.id} {rule.name}", page.finding]
@@ -65,3 +73,6 @@ def _page(rule: type[Rule]) -> str:
 
 if __name__ == "__main__":
     write_pages(Path(sys.argv[1] if len(sys.argv) > 1 else "docs/rules"))
+    if len(sys.argv) == 1:
+        diagnosis = Path("docs/diagnosis.md")
+        diagnosis.write_text(with_patterns(diagnosis.read_text(encoding="utf-8")), encoding="utf-8")

@@ -15,13 +15,14 @@ from builders import profile, shared, system
 from click.testing import CliRunner
 from generators.rules import pages
 
-from vani.advisors.catalogue import page_text, read_settings, rules
+from vani.advisors.catalogue import page_text, patterns, rules
 from vani.advisors.judge import advise_document
 from vani.cli.main import commands, main
 from vani.errors import InputError
 from vani.render.advice import to_markdown
 from vani.render.code_hosts import advice_to_sarif
 from vani.schema.advice import Advice
+from vani.site import read_settings
 from vani.units import GiB
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -235,15 +236,18 @@ def test_missing_file_is_refused(tmp_path):
 
 def test_the_rules_are_listed_with_their_family():
     lines = CliRunner().invoke(commands, ["explain"]).output.splitlines()
-    assert [line.split()[0] for line in lines] == [rule.id for rule in rules()]
-    for line, rule in zip(lines, rules(), strict=True):
+    assert [line.split()[0] for line in lines] == [*(rule.id for rule in rules()), *["pattern"] * len(patterns())]
+    for line, rule in zip(lines, rules(), strict=False):
         assert line.split()[1:3] == [rule.name, rule.family]
         assert line.endswith(rule.page().finding)
+    for line, pattern in zip(lines[-len(patterns()) :], patterns(), strict=True):
+        assert line.split()[1] == pattern.name
+        assert line.endswith(pattern.page().finding)
 
 
 def test_the_rules_as_json():
     listed = json.loads(CliRunner().invoke(commands, ["explain", "--format", "json"]).output)
-    assert [one["id"] for one in listed] == [rule.id for rule in rules()]
+    assert [one["id"] for one in listed if one["id"] != "pattern"] == [rule.id for rule in rules()]
     assert set(listed[0]) == {"id", "name", "family", "finding", "thresholds"}
 
 

@@ -9,11 +9,13 @@ from pathlib import Path
 import pytest
 import yaml
 from builders import file, name_pattern, profile, shared, system
+from generators.rules import with_patterns
 
 import vani
-from vani.advisors.catalogue import rules
-from vani.advisors.diagnosis import PATTERNS, diagnosis
-from vani.advisors.judge import advise_document
+from vani.advisors.catalogue import explained, patterns, rules
+from vani.advisors.judge import advise_document, diagnosis
+from vani.advisors.patterns import Pattern
+from vani.errors import InputError
 from vani.render.advice import to_markdown as markdown
 from vani.schema.document import dumps
 from vani.units import KiB, MiB
@@ -324,7 +326,7 @@ def test_evidence_is_in_the_profile_and_rules_exist():
             for key in item.attribute.replace("[", ".").replace("]", "").split("."):
                 value = value[int(key)] if isinstance(value, list) else value[key]
             assert value == item.value
-    assert {rule for _, acting in PATTERNS.values() for rule in acting} <= known
+    assert {rule for pattern in patterns() for rule in pattern.rules} <= known
 
 
 def test_evidence_names_positions_in_the_whole_list():
@@ -340,8 +342,8 @@ def test_a_recommendation_names_the_patterns_that_its_rule_acts_on():
     named = {entry.pattern: entry.rules for entry in advice.diagnosis}
     acting = {entry.rule: entry.patterns for entry in advice.recommendations}
     assert acting["POS002"] == ["small_requests"]
-    for rule, patterns in acting.items():
-        assert patterns == [pattern for pattern, rules in named.items() if rule in rules]
+    for rule, of_rule in acting.items():
+        assert of_rule == [pattern for pattern, rules in named.items() if rule in rules]
     tree = yaml.safe_load(dumps(advice))["recommendations"]
     assert [entry.get("patterns", []) for entry in tree] == list(acting.values())
     assert "Acts on: small requests." in markdown(advice).replace("\\", "")
@@ -349,10 +351,24 @@ def test_a_recommendation_names_the_patterns_that_its_rule_acts_on():
 
 def test_each_pattern_is_defined():
     page = (ROOT / "docs/diagnosis.md").read_text()
-    defined = {line.split("`")[1]: line.split("|")[3] for line in page.splitlines() if line.startswith("| `")}
-    assert list(defined) == [*PATTERNS, "nothing_remarkable"]
-    for name, (_, acting) in PATTERNS.items():
-        assert defined[name].strip() == ", ".join(acting)
+    assert page == with_patterns(page), "run `make docs`, or `python docs/generators/rules.py`"
+    assert [f"| `{pattern.name}` |" in page for pattern in patterns()] == [True] * len(patterns())
+
+
+@pytest.mark.parametrize("pattern", patterns(), ids=lambda pattern: pattern.name)
+def test_a_pattern_is_explained(pattern):
+    text = explained(pattern.name.replace("_", " "))
+    assert f"{pattern.name}\n" in text
+    assert all(f"\n{section}\n" in text for section in (*Pattern.sections, "Rules"))
+    assert all(rule in text for rule in pattern.rules)
+    assert pattern.page().finding.endswith(".")
+
+
+def test_patterns_are_found_by_a_word_of_their_definition():
+    assert explained("lookups").startswith("library_search\n")
+    assert explained("lookups").count("\nDefinition\n") == 3
+    with pytest.raises(InputError, match="did you mean small_requests"):
+        explained("smal-request")
 
 
 @pytest.mark.parametrize(

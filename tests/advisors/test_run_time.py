@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from builders import file, profile, shared
 
-from vani.advisors.data_files import data_files, data_s, wall_s
+from vani.advisors.data_files import Group, data_files
 from vani.advisors.movers import moved_in
 from vani.models.run_time import app_share, files_s, files_share, of_files_s, of_profile_s
 from vani.units import MiB
@@ -23,7 +23,7 @@ def test_sequential_files_of_eight_processes_cost_the_time_of_one():
     # 8 s summed, 8 s in which any process is active, 1 s each; of 240 s in total that is 50 / 30 of the mean.
     run = made(*(file(f"/l/{i}", written=MiB, time_s=1, busy_s=1) for i in range(8)))
     assert cost(run) == pytest.approx(8 * 50 / 240)
-    assert wall_s(data_files(run), run.apps[0], "write") == cost(run)
+    assert Group(run.apps[0], "", data_files(run)).wall_s("write") == cost(run)
 
 
 def test_the_slowest_process_has_at_least_the_mean():
@@ -62,7 +62,7 @@ def test_reading_and_writing_at_the_same_time_is_not_added_up():
     run = made(shared(written=MiB, read=MiB, time_s=80, busy_s=10))
     items = data_files(run)
     # 5 s each by their shares, and 10 s together; by busy times alone it could be 20 s.
-    assert data_s(items, items, run.apps[0]) == 10
+    assert Group(run.apps[0], "", items).data_s() == 10
 
 
 def test_flush_waits_for_the_written_bytes():

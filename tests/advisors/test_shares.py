@@ -9,7 +9,7 @@ import pytest
 import vani
 from tests.analyzers.test_asked import case
 from vani.advisors.access_table import REQUEST, Part
-from vani.advisors.diagnosis import diagnosis
+from vani.advisors.judge import diagnosis
 from vani.render.answers import worth_showing
 from vani.schema.advice import Observation
 

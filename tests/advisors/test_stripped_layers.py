@@ -13,8 +13,7 @@ import pytest
 
 from tests.darshan_records import profiled
 from tests.readers.test_darshan import log, module
-from vani.advisors.diagnosis import diagnosis
-from vani.advisors.judge import advise_document
+from vani.advisors.judge import advise_document, diagnosis
 from vani.analyzers.characterise import Options, characterise
 from vani.calls import Flag, Layer
 from vani.engine.cluster import open_executor

@@ -10,7 +10,7 @@ import click
 from pydantic import Field
 
 import vani
-from vani.advisors.catalogue import Settings, page_text, pick, read_settings, rules
+from vani.advisors.catalogue import page_text, pick, rules
 from vani.advisors.judge import advise_document, judged_part
 from vani.cli import benchmark, sources
 from vani.cli.options import format_option, output_option, quiet_option, settings_options, source_argument
@@ -24,7 +24,7 @@ from vani.render.script import advice_script
 from vani.schema.document import dumps
 from vani.schema.saved_profile import SavedProfile
 from vani.schema.settings import Option
-from vani.site import contact_lines, thresholds
+from vani.site import Settings, contact_lines, read_settings, thresholds
 from vani.systems import system_of
 
 if TYPE_CHECKING:

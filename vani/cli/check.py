@@ -14,7 +14,7 @@ import click
 from pydantic import Field
 
 import vani
-from vani.advisors.catalogue import Settings, find, pick, settings_of
+from vani.advisors.catalogue import find, pick
 from vani.advisors.judge import UNKNOWN_SYSTEM, judge
 from vani.cli.options import format_option, quiet_option, settings_options, source_argument
 from vani.cli.output import emit_all, say, shows_progress, shows_summary, summary_console, working
@@ -37,7 +37,7 @@ from vani.schema.check import Check, Level, Source
 from vani.schema.document import read_bytes
 from vani.schema.settings import Option
 from vani.schema.tuned import Tuned
-from vani.site import setting
+from vani.site import Settings, setting, settings_of
 from vani.systems import system_of
 from vani.units import counted
 

@@ -34,7 +34,7 @@ _COMMANDS = {
     "convert": ("vani.cli.convert:command", "Decode a trace into a Parquet dataset."),
     "collect": ("vani.cli.collect:command", "Record what only the running job can see, as job.yaml."),
     "mcp": ("vani.cli.mcp:command", "Let an AI assistant query runs (Model Context Protocol)."),
-    "explain": ("vani.cli.explain:command", "List the rules, or explain one: what it checks, why, its source."),
+    "explain": ("vani.cli.explain:command", "List rules and patterns, or explain one and its source."),
     "systems": ("vani.cli.systems:command", "List the bundled machines, or describe this one."),
     "config": ("vani.cli.main:config", "Show the settings in use here, and their sources."),
     "completion": ("vani.cli.main:completion", "Write the shell's completion script for `vani`."),

@@ -17,7 +17,7 @@ import click
 from pydantic import Field
 
 import vani
-from vani.advisors.catalogue import find, page_text, rules
+from vani.advisors.catalogue import explained, patterns, rules
 from vani.cli.advise import advise
 from vani.cli.assistant import Folders, contents_of, document_answer, profile_answer, shortened_text
 from vani.cli.diff import diff
@@ -172,12 +172,13 @@ class Tools:
 
     def explain(
         self,
-        rule: Annotated[str | None, Field(description="id or name, such as LUS002; left out: all are listed")] = None,
+        rule: Annotated[str | None, Field(description="as LUS002, small_requests; left out: all are listed")] = None,
     ) -> str:
-        """Explain a rule: what it looks at, why, its thresholds, its source."""
+        """Explain a rule or a pattern: what it looks at, why, its thresholds, its source."""
         if rule is None:
-            return shortened_text("\n".join(f"{entry.id} {entry.name}: {entry.page().finding}" for entry in rules()))
-        return shortened_text(page_text(find(rule)))
+            entries = [(getattr(entry, "id", "pattern"), entry) for entry in (*rules(), *patterns())]
+            return shortened_text("\n".join(f"{id_} {entry.name}: {entry.page().finding}" for id_, entry in entries))
+        return shortened_text(explained(rule))
 
     def diff(self, a: _Source, b: _Source) -> str:
         """Compare two runs: what changed from a to b beyond the tolerance, the most important first."""

@@ -167,7 +167,7 @@ def _characterised(
 
 
 def _show(profile: Profile, output: Path | None, *, diagnosis: bool) -> None:
-    from vani.advisors.diagnosis import diagnosis as diagnosis_of  # noqa: PLC0415 - `vani --help` pays for nothing
+    from vani.advisors.judge import diagnosis as diagnosis_of  # noqa: PLC0415 - `vani --help` pays for nothing
     from vani.render.screen import print_profile  # noqa: PLC0415 - `vani --help` pays for nothing
 
     print_profile(profile, summary_console(), saved=output, diagnosis=diagnosis_of(profile) if diagnosis else ())

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Final
 
@@ -310,6 +311,33 @@ def kept_end(text: str, width: int) -> str:
     return f"\u2026{text[1 - width :]}" if len(text) > width > 1 else text
 
 
+_SIZES: Final = ("bytes", "footprint", "p50", "past_end", "asked")
+_NUMBERS: Final = {
+    "io.ops.read": "read", "io.ops.write": "write", "io.ops.sync": "flush", "ops.sync": "flush", "opens": "open",
+    "files": "file", "calls": "call", "names": "name", "processes": "process", "io.ops.metadata": "metadata call",
+    "io.metadata_kinds.stat.count": "stat", "io.metadata_kinds.open.count": "open",
+    "io.transfer_size.read.p50": "in a usual read", "io.transfer_size.write.p50": "in a usual write",
+    "io.bytes.read": "read", "io.bytes.written": "written", "io.bytes.total": "moved", "bytes.total": "moved",
+    "io.footprint.read": "distinct", "io.footprint.written": "distinct", "io.past_end.read": "past the end",
+    "asked.total": "requested", "balance.busiest_bytes": "by the busiest process", "balance.mean_bytes": "in the mean",
+}  # fmt: skip
+
+
+def numbers_of(observation: Observation) -> list[str]:
+    """The figures of an observation's costliest place, in words."""
+    texts, place = [], ""
+    for item in observation.evidence:
+        place = place or re.split(r"(?<=\])\.|(?<=workflow)\.", item.attribute)[0]
+        name = item.attribute.removeprefix(f"{place}.")
+        if name in _NUMBERS and isinstance(item.value, int | float) and item.value:
+            number, word = round(item.value), _NUMBERS[name]
+            is_size = any(part in name for part in _SIZES)
+            texts.append(f"{format_bytes(number)} {word}" if is_size else counted(number, word))
+    return texts
+
+
+_LEAST_PLACE: Final = 16
+"""Columns that numbers leave for a place."""
 LEAST_SHARE = 0.01
 """Patterns with less of the I/O time stay in the advice alone."""
 
@@ -320,18 +348,24 @@ def worth_showing(observations: Sequence[Observation]) -> Sequence[Observation]:
 
 
 def observation_lines(observations: Sequence[Observation], width: int, advised: Collection[str] = ()) -> list[str]:
-    """A printable line for each of the first `MAX_LINES`: pattern, share, `advised` rules that act on it, place.
+    """A printable line for each of the first `MAX_LINES`: pattern, share, seconds, `advised` rules, numbers, place.
 
-    A place that does not fit into `width` columns keeps its end.
+    A place that does not fit into `width` columns keeps its end; numbers that leave no room for it are left out.
     """
     lines, observations = [], worth_showing(observations)
     for observation in observations[:MAX_LINES]:
         line = pattern_words(observation.pattern)
         if observation.share is not None:
             line += f", {format_share(observation.share)} of the I/O time"
+        if observation.time_s:
+            line += f", {format_seconds(observation.time_s)}"
         rules = [one_line(rule) for rule in observation.rules if rule in advised]
         line += f" ({', '.join(rules)})" if rules else ""
         where = one_line(place(observation))
+        numbers = numbers_of(observation)
+        while numbers and len(line) + len(", ".join(numbers)) + min(len(where), _LEAST_PLACE) + 4 > width:
+            numbers.pop()
+        line += f": {', '.join(numbers)}" if numbers else ""
         line += f": {kept_end(where, width - len(line) - 2)}" if where else ""
         lines.append(line)
     if len(observations) > MAX_LINES:
