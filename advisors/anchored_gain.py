@@ -75,15 +75,15 @@ def staging_gain(
 _DIRECTIONS: Final = {"read": (True,), "write": (False,), "data": (True, False)}
 """Directions (True: reads) in each metric that is a time of data."""
 
-_OBJECT_RATE: Final = 1e9
-"""Bytes per second of a target without a description, from ARCHER2's guide for a file with one stripe."""
+UNKNOWN_RATES: Final = "the rates of this machine's storage are unknown: supply them (`vani systems detect --measure`)"
+"""Why a gain on data has no number on a machine without rates, or with typical ones."""
 
 
 def above_floor(finding: Finding, profile: Profile, system: System) -> Finding:
     """Limit a finding's gain to what its bytes allow, or replace it with a phrase if they already move at that rate.
 
     Bytes pass the nodes, the targets and the whole file system, and the slowest of these sets the floor. If the trace
-    exceeds a described rate, that rate is raised.
+    exceeds a described rate, that rate is raised. Without described rates, the gain orders advice and has no number.
     """
     gain = finding.known_gain
     directions = _DIRECTIONS.get(gain.metric.partition("_")[0], ()) if gain else ()
@@ -100,6 +100,10 @@ def above_floor(finding: Finding, profile: Profile, system: System) -> Finding:
         if math.isfinite(offered):
             floor, rate = floor + moved / offered, offered
             why = _why_no_faster(reached, rated, reads=reads)
+        # The time of a library's own work does not depend on the storage.
+        if finding.acts_on == "file_system" and (system.generic or not math.isfinite(offered)):
+            gain = replace(gain, why_no_number=UNKNOWN_RATES)
+    finding = replace(finding, gain=gain)
     if floor <= gain.best_s:
         return finding
     if gain.after_s < floor and floor * 1.05 >= gain.before_s:
@@ -146,16 +150,17 @@ def _offered(
     disk = system.file_system_for(files[0].path) or (
         system.file_systems[0] if len(system.file_systems) == 1 else None
     )
-    path = path_of(system, disk, reads=reads, target_rate=_OBJECT_RATE)
-    if disk is None or isinstance(path, str):
+    if disk is None:
+        return math.inf, math.inf
+    path = path_of(system, disk, reads=reads)
+    whole = disk.max_bandwidth.read if reads else disk.max_bandwidth.write
+    if whole is None and isinstance(path, str):
         return math.inf, math.inf
     nodes = min(profile.job.nodes or profile.workflow.processes, profile.workflow.processes)
-    rates = [
-        disk.max_bandwidth.read if reads else disk.max_bandwidth.write,
-        nodes * (path.client or CLIENT_RATE),
-    ]
+    client = CLIENT_RATE if isinstance(path, str) else path.client or CLIENT_RATE
+    rates = [whole, nodes * client]
     described = list(rates)
-    if disk.type == "lustre":
+    if disk.type == "lustre" and not isinstance(path, str):
         now, most = sum(_count(file, disk) for file in files), disk.targets or math.inf
         if reached > now * path.target and any(own_stripes(file) is None for file in files):
             # The default layout cannot be that fast, so the files had another.

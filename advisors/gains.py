@@ -8,7 +8,6 @@ whole I/O time and each further one on what is left, so that all gains add up to
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
@@ -20,15 +19,11 @@ from vani.units import format_number, format_seconds
 
 if TYPE_CHECKING:
     from vani.schema.profile import Profile
-    from vani.schema.system import System
 
 SUPPLY: Final = "supply rates of the file system and of the burst buffer (--system; `vani systems detect --measure`)"
 
-WIDEST: Final = math.sqrt(10)
-"""Greatest factor, either way, from the central estimate to the end of its range."""
-
-_LARGEST: Final = 100.0
-"""Largest expected speed-up. Two of AIIO's pairs gained more, and their estimates were two to three times that."""
+WIDEST: Final = 10.0
+"""Greatest factor between the ends of a range. A wider one is only a direction (`vani.advisors.judge`)."""
 
 _LITTLE: Final = 1.3
 """Factor by which repeated runs differ without any change (Xie et al., section IV-D)."""
@@ -48,7 +43,7 @@ def of_run(finding: Finding, time: IOTime | None) -> Finding:
     touched_s = min(finding.touched_s, most)
     if finding.known_gain is None:
         return replace(finding, touched_s=touched_s)
-    gain = within(_tenfold(_repeated(_in_order(finding.known_gain))), most)
+    gain = within(_repeated(_in_order(finding.known_gain)), most)
     return replace(finding, gain=gain, touched_s=touched_s)
 
 
@@ -76,9 +71,8 @@ def before_bounds(gain: Gain, profile: Profile) -> tuple[float, float] | None:
 
 
 def _in_order(gain: Gain) -> Gain:
-    """Enforce 0 <= best <= after <= before and after <= worst. At least a hundredth is left."""
-    least = gain.before_s / _LARGEST if gain.after_s > 0 and gain.metric != RUNTIME else 0.0
-    central = min(max(gain.after_s, least), gain.before_s)
+    """Enforce 0 <= best <= after <= before and after <= worst."""
+    central = min(max(gain.after_s, 0.0), gain.before_s)
     best = min(max(gain.best_s, 0.0), central)
     worst = max(gain.worst_s, central)
     if gain.metric == RUNTIME:
@@ -94,23 +88,13 @@ def _repeated(gain: Gain) -> Gain:
     return replace(gain, best_s=min(gain.best_s, best), worst_s=max(gain.worst_s, worst))
 
 
-def _tenfold(gain: Gain) -> Gain:
-    """Limit the range to a factor of `WIDEST` either way.
-
-    If a model has only bounds (everything, nothing), four of five runs are probably well inside them. Three pairs of
-    runs before and after a change of request sizes are (`python -m benchmarks.gains`); no others were measured.
-    """
-    if gain.metric == RUNTIME or not gain.after_s:
-        return gain
-    best, worst = gain.after_s / WIDEST, gain.after_s * WIDEST
-    return replace(gain, best_s=max(gain.best_s, best), worst_s=min(gain.worst_s, worst))
-
-
 def without_little(finding: Finding) -> Finding:
     """Replace a gain that is small and may be none with a phrase."""
     gain = finding.known_gain
     if gain is None or gain.metric == RUNTIME or gain.worst_s < gain.before_s or gain.before_s > _LITTLE * gain.after_s:
         return finding
+    if gain.why_no_number:
+        return replace(finding, gain=Perhaps(gain.why_no_number))
     most = gain.before_s / gain.best_s
     return replace(finding, gain=Perhaps(f"at most {format_number(most, 2)} times as fast"))
 
@@ -126,27 +110,6 @@ def within(gain: Gain, most: float) -> Gain:
     # Rounding errors must not make the rest longer than the total.
     best, after = (min(most, s * part) for s in (gain.best_s, gain.after_s))
     return replace(gain, before_s=most, best_s=best, after_s=after, worst_s=max(after, gain.worst_s * part))
-
-
-def anchored_gain(
-    metric: str, traced_s: float, before_s: float, after_s: float, method: str, system: System
-) -> Gain | str:
-    """The gain on `traced_s` seconds of the run from a storage model; a phrase if the model does not explain them.
-
-    `before_s` and `after_s` are the model's times with the present setting and with the new one.
-    """
-    anchored = calibration.anchored(traced_s, before_s, after_s, generic=system.generic)
-    if isinstance(anchored, str):
-        return anchored
-    wide = calibration.spread_of(generic=system.generic)
-    return Gain(
-        metric=metric,
-        before_s=traced_s,
-        after_s=min(traced_s, anchored.after_s),
-        best_s=min(traced_s, anchored.best_s),
-        worst_s=anchored.worst_s,
-        method=f"{method}; range: nine of ten measured runs are within a factor {format_number(wide, 2)}",
-    )
 
 
 def staging_gain(

@@ -401,10 +401,14 @@ def _expected(gain: Gain | str | Perhaps, profile: Profile, *, is_bound: bool) -
         return Direction(why_no_number=gain)
     if isinstance(gain, Perhaps):
         return Direction(direction="perhaps faster", why_no_number=gain.why)
-    if not is_bound and gain.worst_s > WIDEST**2 * gain.best_s * (1 + 1e-9):
-        if gain.worst_s >= gain.before_s:
-            return Direction(direction="perhaps faster", why_no_number="it may save nothing, or nearly all of it")
-        return Direction(why_no_number="it may save little of the time, or nearly all of it")
+    is_wide = not is_bound and gain.worst_s > WIDEST * gain.best_s * (1 + 1e-9)
+    if is_wide or gain.why_no_number:
+        is_sure = gain.worst_s < gain.before_s
+        most, least = (format_seconds(gain.before_s - seconds) for seconds in (gain.best_s, gain.worst_s))
+        why = f"it may save {least if is_sure else 'nothing'}, or up to {most} of {format_seconds(gain.before_s)}"
+        return Direction(
+            direction="faster" if is_sure else "perhaps faster", why_no_number=gain.why_no_number or why
+        )
 
     def speedup(after: float) -> float | None:
         # With nothing left, the factor is infinite.

@@ -76,7 +76,8 @@ class Gain:
     `after_s` is the central estimate, and `best_s` and `worst_s` its range: best_s <= after_s <= worst_s. All are
     times of the same part of the run, which took `before_s`: the time in which any process was in it, or the whole run
     if `metric` is `runtime_s`. Rules need not scale them to what that part can have cost the run;
-    `vani.advisors.judge` does.
+    `vani.advisors.judge` does. With `why_no_number`, the estimate only orders recommendations, and users read the
+    direction and this reason.
     """
 
     metric: str
@@ -85,6 +86,7 @@ class Gain:
     best_s: float
     worst_s: float
     method: str
+    why_no_number: str = ""
 
     @classmethod
     def at_best(cls, metric: str, before_s: float, *, after: float, best: float, method: str) -> Gain | None:

@@ -32,7 +32,8 @@ def aggregated(
     `io` has (bytes, requests, seconds summed over processes) of each file. The first access decides the rate of a
     process (b in `vani/models/savings.py`).
     """
-    disk = system.file_system_for(first.item.path)
+    # Typical rates promise no more than one measured process.
+    disk = None if system.generic else system.file_system_for(first.item.path)
     rate = float((disk and getattr(disk.bandwidth_per_target, first.kind)) or PROCESS_RATE)
     moved, operations = sum(row[0] for row in io), sum(row[1] for row in io)
     time = sum(row[2] for row in io)

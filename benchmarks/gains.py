@@ -136,11 +136,9 @@ def _print_aiio() -> None:
         answer = vani.advise(profiles[0], system="generic-lustre", select=[rule])
         words = [_words(entry.expected) for entry in answer.recommendations]
         gains = [entry.gain for entry in answer.recommendations if entry.gain]
-        contains = any((gain.low or 0.0) <= before / after <= (gain.high or math.inf) for gain in gains)
-        print(
-            f"  {name}: {before:.1f} s -> {after:.1f} s, x{before / after:.3g}; {rule}: {', '.join(words)}, "
-            f"which {'contains' if contains else 'does not contain'} it"
-        )
+        inside = all((gain.low or 0.0) <= before / after <= (gain.high or math.inf) for gain in gains)
+        judged = f" ({'inside' if inside else 'OUTSIDE'})" if gains else ""
+        print(f"  {name}: {before:.1f} s -> {after:.1f} s, x{before / after:.3g}; {rule}: {', '.join(words)}{judged}")
 
 
 def _slowest_s(profile: Profile) -> float:

@@ -9,13 +9,11 @@ from typing import TYPE_CHECKING
 
 from vani.advisors.commands import comment, quoted_path
 from vani.advisors.data_files import app_of, extent, folder_of
-from vani.advisors.gains import anchored_gain
 from vani.advisors.placement import keeps_own_layout, places, present_stripes
-from vani.advisors.rule import Evidence, Finding, Gain, Rule, Target, Verdict
+from vani.advisors.rule import Evidence, Finding, Perhaps, Rule, Target, Verdict
 from vani.models import contention
-from vani.models.contention import Burst
 from vani.models.run_time import of_files_s
-from vani.units import MiB, format_bytes, format_number, lfs_size
+from vani.units import MiB, format_bytes, lfs_size
 
 if TYPE_CHECKING:
     from vani.advisors.placement import Lustre
@@ -42,7 +40,7 @@ class Overstriping(Rule):
         the site asks not to override its layout.
     Source
         lfs-setstripe(1). Layouts of 44 submissions to IO500 for ior-hard (records of 47,008 bytes): 16 overstripe,
-        and its template takes four objects per target. Contention model with locks: docs/models.md.
+        and its template takes four objects per target.
     Example
         256 processes on 16 nodes write records of 47,008 bytes into one file over 24 targets:
         `lfs setstripe -C 96 -S 1M DIR`.
@@ -74,7 +72,7 @@ class Overstriping(Rule):
             return "no large shared file is written in small strided records"
         under = places(profile, system)
         return self.among(
-            self._judge(index, file, under(posixpath.dirname(file.path)), profile, system) for index, file in small
+            self._judge(index, file, under(posixpath.dirname(file.path)), profile) for index, file in small
         )
 
     def _is_interleaved(self, file: FileEntity) -> bool:
@@ -88,7 +86,7 @@ class Overstriping(Rule):
         )
 
     def _judge(
-        self, index: int, file: FileEntity, place: Lustre | str, profile: Profile, system: System
+        self, index: int, file: FileEntity, place: Lustre | str, profile: Profile
     ) -> Finding | str:
         if isinstance(place, str):
             return place
@@ -114,7 +112,7 @@ class Overstriping(Rule):
             count = min(count, disk.max_stripe_count)
         if count <= disk.targets:
             return "the site allows no more stripes than targets"
-        return self._finding(index, file, count, place, disk, profile, system)
+        return self._finding(index, file, count, place, disk, profile)
 
     def _finding(
         self,
@@ -124,11 +122,9 @@ class Overstriping(Rule):
         place: Lustre,
         disk: FileSystem,
         profile: Profile,
-        system: System,
     ) -> Finding:
         sizes = file.io.transfer_size.write
         record = (sizes.p50 if sizes else None) or 1
-        gain = _gain(file, record, count, place, profile, system)
         folder = folder_of(file.path)
         quoted = quoted_path(folder)
         reason = (
@@ -152,7 +148,7 @@ class Overstriping(Rule):
                 Evidence(f"files[{index}].stride", file.stride),
                 Evidence(f"{place.prefix}.targets", disk.targets),
             ],
-            gain=gain or None,
+            gain=Perhaps("the cost of locks that move was not measured on this machine: try it (`vani tune`)"),
             apply=[f"lfs setstripe -C {count} -S 1M {quoted}"]
             if quoted
             else comment("a path with control characters is left out: type it yourself"),
@@ -165,36 +161,3 @@ def _can_overstripe(disk: FileSystem) -> bool:
         return disk.overstriping
     version = re.search(r"(\d+)\.(\d+)", disk.version or "")
     return version is not None and (int(version[1]), int(version[2])) >= (2, 13)
-
-
-def _gain(
-    file: FileEntity, record: int, count: int, place: Lustre, profile: Profile, system: System
-) -> Gain | str:
-    nodes, spent, disk = profile.job.nodes, of_files_s([file], profile, "write_synced"), place.figures
-    path = contention.path_of(system, disk)
-    before, _ = present_stripes(file, disk)
-    if nodes is None or nodes < 2 or not spent or before is None or isinstance(path, str):
-        return (
-            "supply the number of nodes (--job), and the default stripe count and the targets' rate in --system"
-        )
-    # The records of a node's processes are consecutive, so one lock serves them.
-    per_node = max(1, file.writers // nodes)
-    moved = float(extent(file) or 0)
-    old, new = (
-        Burst(
-            bytes=moved,
-            nodes=nodes,
-            processes=file.writers,
-            stripe_count=stripes,
-            piece=min(record * per_node, MiB - 1),
-        )
-        for stripes in (before if before > 0 else path.targets or 1, count)
-    )
-    return anchored_gain(
-        "write_time_s",
-        spent,
-        contention.predict(old, path).seconds,
-        contention.predict(new, path).seconds,
-        f"contention model with locks of {format_number(path.lock_s * 1e3, 2)} ms (docs/models.md)",
-        system,
-    )

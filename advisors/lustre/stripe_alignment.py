@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING
 from vani.advisors.commands import comment, quoted_path
 from vani.advisors.data_files import app_of, extent, folder_of
 from vani.advisors.placement import keeps_own_layout, own_stripes, places, present_stripes, site_rule
-from vani.advisors.rule import Evidence, Finding, Gain, Rule, Target, Verdict
-from vani.models import contention
+from vani.advisors.rule import Evidence, Finding, Perhaps, Rule, Target, Verdict
 from vani.models.pfl import STRIPE_UNIT
 from vani.models.run_time import of_files_s
-from vani.units import KiB, MiB, format_bytes, format_number, format_share, lfs_size
+from vani.units import KiB, MiB, format_bytes, format_share, lfs_size
 
 if TYPE_CHECKING:
     from vani.advisors.placement import Lustre
@@ -39,7 +38,7 @@ class StripeAlignment(Rule):
         size is not known, or the data is not on Lustre; the site asks not to override its layout.
     Source
         Lustre manual, section 19.2 ("a multiple of the write() size"), and lfs-setstripe(1): a multiple of 64
-        KiB. Contention model with locks: docs/models.md.
+        KiB.
     Example
         32 processes write one file in records of 1.5 MiB over stripes of 1 MiB: `lfs setstripe -S 1536K DIR`.
     """
@@ -74,7 +73,7 @@ class StripeAlignment(Rule):
             )
         under = places(profile, system)
         return self.among(
-            self._judge(index, file, transfer, under(posixpath.dirname(file.path)), profile, system)
+            self._judge(index, file, transfer, under(posixpath.dirname(file.path)), profile)
             for index, file, transfer in usual
         )
 
@@ -92,7 +91,6 @@ class StripeAlignment(Rule):
         transfer: int,
         place: Lustre | str,
         profile: Profile,
-        system: System,
     ) -> Finding | str:
         if isinstance(place, str):
             return place
@@ -114,7 +112,6 @@ class StripeAlignment(Rule):
         crossing = min(1.0, transfer / current)
         folder = folder_of(file.path)
         quoted = quoted_path(folder)
-        gain = self._gain(file, transfer, crossing, place, profile, system)
         reason = (
             f"{file.writers} processes write {file.path} in pieces of {format_bytes(transfer)} over stripes of "
             f"{lfs_size(current)}: about {format_share(crossing)} of them cross a border. Stripes of {lfs_size(size)} "
@@ -139,38 +136,9 @@ class StripeAlignment(Rule):
                 if disk is not None and disk.site_pfl
                 else Evidence(f"{place.prefix}.stripe_size", current),
             ],
-            gain=gain or "supply the number of nodes (--job) and the targets' rate (--system)",
+            gain=Perhaps("the cost of locks that move was not measured on this machine: try it (`vani tune`)"),
             apply=[f"lfs setstripe -S {lfs_size(size)} {quoted}"]
             if quoted
             else comment("a path with control characters is left out: type it yourself"),
             files=frozenset({file.path}),
-        )
-
-    def _gain(
-        self,
-        file: FileEntity,
-        transfer: int,
-        crossing: float,
-        place: Lustre,
-        profile: Profile,
-        system: System,
-    ) -> Gain | None:
-        """The gain from locks that no longer move for pieces across stripes, on all objects of the file in parallel."""
-        nodes, moved = profile.job.nodes, file.io.bytes.written
-        spent = of_files_s([file], profile, "write_synced")
-        path = contention.path_of(system, place.figures)
-        if nodes is None or nodes < 2 or not spent or not moved or isinstance(path, str):
-            return None
-        count = present_stripes(file, place.figures)[0] or 1
-        objects = min(nodes, count if count > 0 else path.targets or nodes)
-        waiting = min(spent, path.lock_s * crossing * moved / transfer / objects)
-        return Gain(
-            metric="write_time_s",
-            before_s=spent,
-            after_s=spent - waiting / 2,
-            best_s=spent - waiting,
-            worst_s=spent,
-            method=f"contention model's locks (docs/models.md), {format_number(path.lock_s * 1e3, 2)} ms each: "
-            "high, every "
-            "piece that crosses waits for one; low, none does",
         )

@@ -91,6 +91,7 @@ def test_case(rule, case):
         elif "direction" in wanted:
             assert found.direction is not None
             assert found.direction.direction == wanted["direction"]
+            assert wanted.get("why", "") in why
         else:
             tolerance = expect.get("tolerance", 1e-3)
             assert {k: got[k] for k in wanted} == pytest.approx(wanted, rel=tolerance)

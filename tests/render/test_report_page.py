@@ -18,6 +18,7 @@ import vani
 from vani.render.report.glossary import GLOSSARY, marked
 from vani.render.report.page import MAX_BYTES, json_in_html
 from vani.render.report.page import to_html as page
+from vani.schema.advice import Expected
 
 TRACES = Path(__file__).resolve().parents[1] / "data" / "traces"
 
@@ -178,7 +179,11 @@ def test_figures_name_their_key_in_the_profile():
 def test_the_three_worst_findings_come_with_lines_severity_and_gain():
     advice = judged()
     severities = ["high", "high", "medium", "low"]
-    found = [advice.recommendations[1].model_copy(update={"severity": s, "rule": f"TST{i}"}) for i, s in enumerate(severities)]
+    gain = Expected(metric="io_time_s", before=4.0, after=1.0, speedup=4.0, low=2.0, high=6.44, method="m")
+    found = [
+        advice.recommendations[1].model_copy(update={"severity": s, "rule": f"TST{i}", "expected": gain})
+        for i, s in enumerate(severities)
+    ]
     text = page(inputs_of(golden(), advice.model_copy(update={"recommendations": [advice.recommendations[0], *found]})))
     summary = text.partition('id="summary"')[2].partition("</section>")[0]
     assert "The three things to do" in summary
@@ -187,7 +192,6 @@ def test_the_three_worst_findings_come_with_lines_severity_and_gain():
         shown = re.search(rf'<code id="lines-{number}">(.*?)</code>', summary, re.DOTALL)[1]
         assert shown.count("\n") == len(one.apply)
     assert len(re.findall(r'class="gain', summary)) == 3
-    gain = found[0].expected
     assert f"{gain.speedup:.3g} times as fast ({gain.low:.3g} to {gain.high:.3g})" in summary
 
 

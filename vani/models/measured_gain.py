@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Final
 
-from vani.schema.advice import Expected
+from vani.schema.advice import Direction, Expected
 from vani.units import format_number
 
 LEAST_SESSIONS: Final = 3
@@ -28,8 +28,8 @@ _LEAST_EXPECTED: Final = 0.02
 """Least expected saving as a share of the run: below it, noise dominates the ratio."""
 _LEAST_RATIO: Final = 0.05
 """Ratio used for no gain or a loss: a recommended setting is expected to save something."""
-_WIDEST: Final = math.sqrt(10)
-"""Greatest factor, either way, from the estimate to the end of its range, as in `vani.advisors.gains`."""
+_WIDEST: Final = 10.0
+"""Greatest factor between the ends of a range. A wider one is only a direction."""
 
 
 @dataclass(frozen=True)
@@ -55,8 +55,11 @@ def correction_of(pairs: Sequence[tuple[float, float]]) -> Correction | None:
     return Correction(factor, min(ratios), max(ratios), len(ratios))
 
 
-def corrected(expected: Expected, correction: Correction) -> Expected:
-    """The corrected gain. A gain without seconds or a range is returned unchanged."""
+def corrected(expected: Expected, correction: Correction) -> Expected | Direction:
+    """The corrected gain, which is a direction if measurements are too different from each other for a number.
+
+    A gain without seconds or a range is returned unchanged.
+    """
     if None in (expected.before, expected.after, expected.low, expected.high) or not expected.before:
         return expected
     assert expected.after is not None
@@ -64,18 +67,21 @@ def corrected(expected: Expected, correction: Correction) -> Expected:
     assert expected.high is not None
     before, saved = expected.before, expected.before - expected.after
 
-    def left(seconds: float) -> float:
-        return max(before / 100, before - seconds)
-
-    after = left(correction.factor * saved)
-    worst = max(left(correction.low * saved), before - correction.factor * (before - before / expected.low))
-    best = min(left(correction.high * saved), left(correction.factor * (before - before / expected.high)))
+    after = before - correction.factor * saved
+    worst = before - min(correction.low * saved, correction.factor * (before - before / expected.low))
+    best = before - max(correction.high * saved, correction.factor * (before - before / expected.high))
+    worst, best = max(worst, after), min(best, after)
+    if best <= 0 or worst > _WIDEST * best:
+        return Direction(
+            why_no_number=f"{correction.sessions} sessions of vani tune on this machine measured from "
+            f"{format_number(correction.low, 2)} to {format_number(correction.high, 2)} times the expected saving"
+        )
     return expected.model_copy(
         update={
             "after": after,
             "speedup": before / after,
-            "low": before / min(max(worst, after), _WIDEST * after),
-            "high": before / max(min(best, after), after / _WIDEST),
+            "low": before / worst,
+            "high": before / best,
             "method": f"{expected.method}; saving times {format_number(correction.factor, 2)}, as "
             f"{correction.sessions} sessions of vani tune measured of this rule on this machine",
         }

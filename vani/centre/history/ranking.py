@@ -43,7 +43,9 @@ _MATTER = "MAT001"
 _STRIPES = re.compile(r"lfs setstripe (?P<options>(?:-[A-Za-z] \S+ )+)")
 _LINES = 20
 _WEIGHTS: Final = {"high": 3, "medium": 2, "low": 1, "info": 0}
-"""Severities as numbers, by which waiting with an unknown gain is weighed (our choice)."""
+"""Severities as numbers."""
+_SHARES: Final = (0.0, 0.01, 0.10, 0.25)
+"""Least share of a run that each severity means, by which waiting with an unknown gain is weighed."""
 
 Floats = NDArray[np.float64]
 
@@ -292,7 +294,7 @@ def _rank(row: RankedRow, little: float) -> tuple[int, float]:
     if saved is not None and saved.expected_s is not None and saved.state == "saves":
         return (0 if saved.expected_s >= little else 2), -saved.expected_s
     if saved is not None and saved.state == "gain_unknown" and row.waiting_s >= little:
-        return 1, -saved.severity * row.waiting_s
+        return 1, -_SHARES[saved.severity] * row.waiting_s
     return 3, 0.0
 
 
