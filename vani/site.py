@@ -1,4 +1,4 @@
-"""A centre's and a user's settings for all commands, and their sources.
+"""A centre's and a user's settings for all commands, and their sources; and the memory that a command may take.
 
 For each setting, the first of these sources that has it counts:
 
@@ -24,12 +24,15 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Mapping
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from math import inf
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
-from vani.errors import InputError, nearest, refuse_named_pipe
+from vani.errors import InputError, nearest, one_line, refuse_named_pipe
+from vani.units import format_bytes
 
 KEYS: Final[Mapping[str, str]] = {
     "system": "the machine: a bundled name or a system.yaml",
@@ -228,3 +231,55 @@ def _words(table: Mapping[str, Any], key: str, path: Path) -> tuple[str, ...] | 
     if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
         raise InputError(f"{key} in [advise] is not a list of rules", where=path, todo=f'write {key} = ["LUS"]')
     return tuple(words)
+
+
+T = TypeVar("T", bytes, str)
+
+
+class MemoryBudget:
+    """Expected memory of a command against its limit: a base, and a factor by format times the decoded content.
+
+    Only formats whose content stays in memory are counted; docs/scaling.md has the factors and how they were measured.
+    """
+
+    BASE: Final = 160 << 20
+    _PLENTY: Final = 1 << 30
+    _STEP: Final = 1 << 20
+
+    def __init__(self) -> None:
+        self.begin(None)
+
+    def begin(self, limit: int | None, usual: Callable[[], int | None] = lambda: None) -> None:
+        """Begin a command: refuse its input beyond `limit` bytes; without one, warn once beyond the `usual` limit."""
+        self._limit, self._usual, self._expected = limit, usual, self.BASE
+
+    def expect(self, more: int, where: Path) -> None:
+        """Expect `more` bytes.
+
+        Raises
+        ------
+        InputError
+            They exceed the limit, and the user gave it.
+        """
+        self._expected += more
+        if self._limit is not None and self._expected > self._limit:
+            fault = f"takes more than {format_bytes(self._limit)} of memory"
+            raise InputError(fault, where=where, todo="give more with --memory, or leave it out")
+        if self._limit is None and self._expected > self._PLENTY and self._expected > (most := self._usual() or inf):
+            self._usual = lambda: None
+            fault = f"takes more than {format_bytes(most)}, half of the memory (--memory SIZE refuses it)"
+            print(f"vani: {one_line(str(where))}: {fault}", file=sys.stderr)  # noqa: T201
+
+    def charged(self, pieces: Iterable[T], factor: int, where: Path) -> Iterator[T]:
+        """The pieces, with `factor` bytes expected for each of theirs before more follow; raises like `expect`."""
+        size = 0
+        for piece in pieces:
+            size += len(piece)
+            if size > self._STEP:
+                self.expect(factor * size, where)
+                size = 0
+            yield piece
+
+
+BUDGET: Final = MemoryBudget()
+"""Of the running command."""

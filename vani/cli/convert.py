@@ -18,7 +18,7 @@ from vani.calls import Kind, Layer
 from vani.cli.options import FILE, output_option, quiet_option, settings_options
 from vani.cli.output import keep_freed_memory, progress_bar, say, shows_progress
 from vani.cli.output_guard import check_outputs
-from vani.cli.sources import Where
+from vani.cli.sources import Memory, Where, half_of_memory
 from vani.engine.cluster import open_executor
 from vani.errors import InputError, TraceError, VaniError
 from vani.readers.files import explained, unchanged
@@ -26,6 +26,7 @@ from vani.readers.open import open_workload
 from vani.readers.trace_reader import KeepsCounts, Piece, TraceReader
 from vani.render.events import Lanes, Names, Process, TraceEvents
 from vani.schema.settings import PathLike, Settings
+from vani.site import BUDGET
 from vani.store.write import check_call_sites, write_store
 from vani.units import counted
 
@@ -40,6 +41,7 @@ class ConvertSettings(Settings):
         default=False, description="Store the place in the program or library that made each call."
     )
     scheduler: Where = None
+    memory: Memory = None
 
 
 def convert(
@@ -70,6 +72,7 @@ def convert(
         A trace cannot be read or lacks the requested call sites, or `store` cannot be written.
     """
     settings = ConvertSettings.of(settings, **fields)
+    BUDGET.begin(settings.memory, half_of_memory)
     target = Path(store)
     if (
         target.exists()

@@ -17,7 +17,8 @@ from vani.engine.executor import Scheduler, scheduler_of
 from vani.errors import InputError, UnknownFormatError, one_line
 from vani.schema.settings import Option, PathLike, Settings
 from vani.schema.syntax import is_document, may_be_document
-from vani.site import setting
+from vani.site import BUDGET, setting
+from vani.units import parse_bytes
 
 if TYPE_CHECKING:
     from vani.engine.executor import Executor, Progress
@@ -69,6 +70,29 @@ Where = Annotated[
 """A scheduler's name, address or file, a Dask client or cluster."""
 
 
+def _size(value: Any) -> Any:
+    try:
+        return parse_bytes(value) if isinstance(value, str) else value
+    except ValueError:
+        raise ValueError("is not a size; give one such as 500MB or 4GiB") from None
+
+
+Memory = Annotated[
+    Annotated[int, Field(ge=1)] | None,
+    BeforeValidator(_size),
+    Option(metavar="SIZE"),
+    Field(description="Refuse input that takes more memory; by default, one line warns before half of the machine's."),
+]
+
+
+def half_of_memory() -> int | None:
+    """Half of the memory of this machine, or of the control group if it has less; None if unknown."""
+    from vani.collect.node import memory_bytes, read_limits  # noqa: PLC0415 - only large input needs it
+
+    limits = (memory_bytes(), read_limits().memory)
+    return min((limit // 2 for limit in limits if limit is not None), default=None)
+
+
 class Decoding(Settings):
     """Settings of a function that may decode a trace."""
 
@@ -76,6 +100,7 @@ class Decoding(Settings):
         default=None, description="Store decoded calls in this folder, not in the user's cache."
     )
     scheduler: Where = None
+    memory: Memory = None
 
 
 class ProfileSettings(Decoding):
@@ -145,6 +170,7 @@ class Resources:
     ) -> None:
         self._sources = [Path(source) for source in sources if isinstance(source, (str, Path))]
         self.settings = settings
+        BUDGET.begin(settings.memory, half_of_memory)
         self._progress = progress
         self._until = ExitStack()
 

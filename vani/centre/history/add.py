@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -23,6 +24,7 @@ from vani.cli.advise import advise
 from vani.cli.options import FILE, quiet_option, settings_options, system_option
 from vani.cli.output import progress_bar, shows_progress
 from vani.cli.profile import profile
+from vani.cli.sources import Memory, half_of_memory
 from vani.errors import InputError, VaniError, one_line
 from vani.schema.settings import Option, PathLike
 from vani.systems import system_of
@@ -67,6 +69,9 @@ class AddSettings(HistorySettings):
         None, description="User who ran the jobs; by default from the logs."
     )
     key: Annotated[Path | None, Option(metavar="FILE")] = Field(None, description="Key of an anonymised history.")
+    memory: Memory = Field(
+        None, description="Memory of all reading processes, by default half of the machine's; larger files are skipped."
+    )
 
 
 def history_add(
@@ -91,17 +96,19 @@ def history_add(
     machine = system_of(system)
     store = Store(settings.db)
     names = names_of(settings.key)
+    memory = settings.memory or half_of_memory()
+    share = None if memory is None else memory // (settings.workers or len(os.sched_getaffinity(0)))
     added = add(
-        store, [Path(path) for path in paths], make=_profile_of, totals=settings.totals,
-        workers=settings.workers, user=settings.user, names=names, progress=progress,
+        store, [Path(path) for path in paths], make=partial(_profile_of, share), totals=settings.totals,
+        workers=settings.workers, share=share, user=settings.user, names=names, progress=progress,
     )  # fmt: skip
     if not settings.judge or names.key_id is not None:
         return AddedAndJudged(added, 0, [])
     return AddedAndJudged(added, *_judge(store, settings.judge, machine))
 
 
-def _profile_of(path: Path) -> Profile:
-    return profile(path)
+def _profile_of(memory: int | None, path: Path) -> Profile:
+    return profile(path, memory=memory)
 
 
 def _judge(store: Store, pairs: int, system: System | None) -> tuple[int, list[str]]:
@@ -146,7 +153,7 @@ def _verdict(
         path = next((Path(path) for path in paths if Path(path).exists()), None)
         if path is None:
             raise InputError("no longer exists: its run is not judged", where=paths[0] if paths else run.digest)
-        run_profile = _profile_of(path)
+        run_profile = profile(path)
     typical = system is not None and system.generic
     return run_profile, verdict_from(advise(run_profile, system=system), run, findings, typical=typical)
 

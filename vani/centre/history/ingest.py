@@ -66,7 +66,8 @@ class Added:
 
 def add(
     store: Store, paths: Sequence[Path], *, make: MakeProfile, totals: bool | None, workers: int | None,
-    user: str | None = None, names: PlainNames | None = None, progress: Progress | None = None,
+    user: str | None = None, share: int | None = None, names: PlainNames | None = None,
+    progress: Progress | None = None,
 ) -> Added:
     """Add all runs at and below paths.
 
@@ -78,6 +79,8 @@ def add(
         Store only sums of logs, without profiles; None does so for `reading.MANY` new files or more.
     workers
         Number of reading processes; None uses one per core, or only this process for few files.
+    share
+        Bytes of memory that one file may take; larger ones are skipped, and count as damaged.
     names
         How users and paths are written.
 
@@ -107,7 +110,7 @@ def add(
     del known
     added.totals = len(new) >= MANY if totals is None else totals
     done = 0
-    with closing(results_of(new, Reading(make, added.totals, user), workers)) as taken:
+    with closing(results_of(new, Reading(make, added.totals, user, share), workers)) as taken:
         while some := list(islice(taken, _AT_ONCE if added.totals else _FEW)):
             _keep(store, some, names, added)
             done += len(some)

@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 from itertools import chain, islice
 from multiprocessing.connection import wait
 from pathlib import Path, PurePath
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from vani.centre.history.discovery import Candidate
 from vani.centre.history.rows import Measurement, Source, StoredRun
@@ -29,6 +29,7 @@ from vani.errors import InputError, VaniError, one_line
 from vani.readers.darshan import is_parser_text
 from vani.readers.darshan.log import open_log
 from vani.readers.darshan.totals import Totals, printed_target_times, read_created, read_totals, target_times
+from vani.site import BUDGET
 
 if TYPE_CHECKING:
     from vani.schema.profile import Profile
@@ -72,7 +73,9 @@ def unpack_profile(content: bytes) -> Profile:
     return Profile.model_validate(json.loads(zlib.decompress(content)))
 
 
-def ingest_file(candidate: Candidate, make: MakeProfile, *, totals: bool, user: str | None) -> IngestResult:
+def ingest_file(
+    candidate: Candidate, make: MakeProfile, *, totals: bool, user: str | None, share: int | None = None
+) -> IngestResult:
     """Read one file.
 
     Parameters
@@ -83,6 +86,8 @@ def ingest_file(candidate: Candidate, make: MakeProfile, *, totals: bool, user: 
         Read only the sums of counters from logs.
     user
         User who ran the job; None takes the one in the log or profile, or the file's owner.
+    share
+        Bytes of memory that one file may take.
 
     Raises
     ------
@@ -90,6 +95,7 @@ def ingest_file(candidate: Candidate, make: MakeProfile, *, totals: bool, user: 
         Something other than the file is missing; a fault of the file itself is returned as the reason.
     """
     source = Source(candidate.path, candidate.size, candidate.changed_ns, None, None)
+    BUDGET.begin(share)
     try:
         if candidate.kind == "unreadable":
             raise InputError(candidate.problem)
@@ -248,9 +254,11 @@ class Reading:
     make: MakeProfile
     totals: bool
     user: str | None
+    share: int | None = None
 
     def __call__(self, some: Sequence[Candidate]) -> list[IngestResult]:
-        return [ingest_file(candidate, self.make, totals=self.totals, user=self.user) for candidate in some]
+        more: Any = {"totals": self.totals, "user": self.user, "share": self.share}
+        return [ingest_file(candidate, self.make, **more) for candidate in some]
 
 
 def end_with_parent() -> None:

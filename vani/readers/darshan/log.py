@@ -22,6 +22,7 @@ from vani.errors import UnknownFormatError
 from vani.readers.darshan import record_layouts
 from vani.readers.darshan.regions import LogFile
 from vani.readers.signatures import bounded
+from vani.site import BUDGET
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -99,6 +100,8 @@ class RecordColumns:
         return self._counters[:, self._layout.at["SLOWEST_RANK"]], self._time("F_SLOWEST_RANK_TIME")
 
 
+_PER_BYTE: Final = 6
+"""Memory of a profile in bytes, for each byte of records."""
 _WIDE: Final = "3.41"
 """First version in which a job's times have nanoseconds."""
 _MAX_RANKS: Final = 1 << 24
@@ -222,7 +225,8 @@ class Log:
         region = self._regions.get(name)
         if region is None:
             number = self._places.get(name)
-            region = b"" if number is None else b"".join(self._pieces(name, number, keep=True))
+            pieces = iter(()) if number is None else self._pieces(name, number, keep=True)
+            region = b"".join(BUDGET.charged(pieces, _PER_BYTE, self.path))
             self._regions[name] = region
         return region
 

@@ -21,6 +21,7 @@ from vani.readers.darshan.reader import DarshanReader
 from vani.readers.darshan.record_layouts import largest
 from vani.readers.darshan.records import Module, Records, check_cells
 from vani.readers.signatures import NO_VALUE
+from vani.site import BUDGET
 
 Ints = NDArray[np.int64]
 
@@ -81,6 +82,9 @@ _WARNING = "# Warning: "
 _OTHERS = ("LUSTRE", "HEATMAP")
 _FIELDS = 6
 _RANK = re.compile(r"-?\d{1,9}")
+_PER_BYTE: Final = 3
+_PER_RECORD: Final = 1600
+"""Memory of a profile in bytes, for each byte of text and for each record."""
 _LONGEST: Final = 1 << 16
 """Longest line in bytes: paths have at most 4,096."""
 _DAMAGED: Final = (OSError, EOFError, zlib.error)
@@ -201,7 +205,7 @@ def parsed(path: Path, lines: Iterable[str]) -> Records:
     modules: dict[str, _Printed] = {}
     names: dict[int, str] = {}
     split, other, is_empty = False, len(_SIGNS), False
-    for number, line in enumerate(lines, start=1):
+    for number, line in enumerate(BUDGET.charged(lines, _PER_BYTE, path), start=1):
         if not modules:
             other = min(other, next((at for at, sign in enumerate(_SIGNS) if line.startswith(sign[1])), other))
             is_empty = is_empty or line.startswith(_EMPTY)
@@ -217,6 +221,7 @@ def parsed(path: Path, lines: Iterable[str]) -> Records:
             record = int(id_) & (1 << 64) - 1
             modules.setdefault(module, _Printed()).add(path, int(rank), record, counter, value)
             if record not in names:
+                BUDGET.expect(_PER_RECORD, path)
                 # The counter's name is followed by the mount's folder and type.
                 names[record] = rest.rsplit("\t", 2)[0]
         # If stderr went to the same file, a warning splits a comment in two.

@@ -29,6 +29,7 @@ from vani.readers.programs import app_name
 from vani.readers.scanned import KnownRows, Spool, SpooledReader
 from vani.readers.signatures import NO_VALUE, Codes
 from vani.readers.trace_reader import Limit, Piece
+from vani.site import BUDGET
 from vani.units import counted
 
 ROWS = pa.schema(
@@ -55,6 +56,8 @@ _IO_ROLES = frozenset({"FILE_IO", "FILE_IO_METADATA"})
 _LIBRARIES = re.compile(r"MPI_File_\w+|H5[A-Z]\w*|nc(?:mpi)?_\w+")
 _UNDEFINED = (1 << 64) - 1
 """Byte count or position of a call that failed or has none."""
+_PER_BYTE = 15
+"""Memory of a profile in bytes, for each byte of a location's events."""
 _LATEST_NS = 1 << 60
 _LARGEST = (1 << 63) - 1
 """Longest plausible time: 36 years."""
@@ -395,6 +398,8 @@ class Otf2Reader(SpooledReader[_Archive]):
         return [*facts, ("file_system_calls_missing", [], alone)] if alone else facts
 
     def _scan(self) -> _Archive:
+        # The events of one location at a time are in memory.
+        BUDGET.expect(_PER_BYTE * max(file.stat().st_size for file in files_of(self._anchor)), self._anchor)
         with open_archive(self._anchor) as archive:
             return _read(archive, self._anchor)
 
