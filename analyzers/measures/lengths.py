@@ -467,17 +467,7 @@ class PastEnd(SumsMeasure):
         reads_known = (groups.kind == Kind.READ) & (groups.file >= 0) & ends.known[named]
         if not reads_known.any():
             return
-        out = call(
-            "past_end",
-            codes=groups.codes,
-            offset=batch.offset,
-            bytes=batch.bytes,
-            start=batch.start,
-            duration=batch.duration,
-            file=np.where(reads_known, named, -1),
-            **ends.for_kernel(),
-        )
-        beyond, reads = _past_end(batch, reads_known, ends) if out is None else (out["beyond"], out["reads"])
+        beyond, reads = _past_end(batch, reads_known, ends)
         some = reads > 0
         columns = {"beyond": beyond[some], "reads": reads[some]}
         sums.add("past_end", groups.listed_phase_file_key[some], columns)

@@ -25,8 +25,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vani.analyzers.batch import Batch, CallGroups, CountedGroups
-from vani.analyzers.int_table import LAYERS, Pairs, Sums, SumsBuilder, count_pairs, pack, unpack
-from vani.analyzers.intervals import CallsOfUnions, RunningUnion, RunningUnions
+from vani.analyzers.int_table import LAYERS, Pairs, Sums, SumsBuilder, count_pairs, key_widths, pack, unpack
+from vani.analyzers.intervals import RunningUnion
 from vani.analyzers.measures.accesses import LIBRARIES
 from vani.analyzers.passes import SumsCollector, SumsMeasure
 from vani.analyzers.workload import Context, SurveyFindings, Workload
@@ -79,45 +79,47 @@ class _TimeCollector(SumsCollector):
     def __init__(self, measure: LibraryTime, threaded: Ints) -> None:
         super().__init__(measure)
         self._threaded = threaded
-        self._by_numpy, self._compiled = RunningUnion(prod(_CODE), threaded), RunningUnions(threaded)
+        self._unions = RunningUnion(prod(_CODE), threaded)
 
     def add(self, batch: Batch) -> None:
         workload, trace = batch.context.workload, batch.context.trace
-        rank, start = batch.all_calls("rank"), batch.all_calls("start_ns")
+        groups, others, shift = batch.groups, batch.uncounted_groups, workload.shift_ns[trace]
+        rank, every_start = batch.all_calls("rank"), batch.all_calls("start_ns")
         # The last call may belong to a process without library calls here; unions of others are then complete.
         current, latest = (-1, 0)
         if len(rank):
-            current = int(rank[-1]) + workload.process_base[trace]
-            latest = int(start[-1]) + workload.shift_ns[trace]
-        calls = self._calls(batch)
-        if not self._compiled.stopped:
-            if self._compiled.add(calls, current, latest):
-                return
-            self._compiled.stop(self._by_numpy)
-        self._by_numpy.add_calls(calls, current=current, latest=latest)
-
-    def _calls(self, batch: Batch) -> list[CallsOfUnions]:
-        """Keys without the process are below `KEYS`, so they fit in bits."""
-        groups, others = batch.groups, batch.uncounted_groups
+            current, latest = int(rank[-1]) + workload.process_base[trace], int(every_start[-1]) + shift
         included, within = groups.included, groups.within & _BITS
-        keys = within.astype(np.int64) << WIDTH
-        keys += ((within != 0) & included).astype(np.int64) << WIDTH + ANY
+        unions = within.astype(np.int64) << WIDTH
+        unions += ((within != 0) & included).astype(np.int64) << WIDTH + ANY
         if len(self._threaded):
             threads = included & np.isin(groups.process, self._threaded)
-            keys += np.where(threads, 1 << groups.layer.astype(np.int64), 0)
+            unions += np.where(threads, 1 << groups.layer.astype(np.int64), 0)
         layer = others.layer.astype(np.int64)
         of_library = np.where((layer >= _FIRST) & (layer <= _LAST), (1 << layer) + (1 << ANY), 0)
-        start, duration = batch.all_calls("start_ns"), batch.all_calls("duration_ns")
-        shift = batch.context.workload.shift_ns[batch.context.trace]
-        return [
-            CallsOfUnions(groups.codes, None, batch.start, batch.duration, 0, keys, groups.process, groups.count),
-            CallsOfUnions(others.codes, others.rows, start, duration, shift, of_library, others.process, others.count),
-        ]
+        rows = slice(None) if others.rows is None else others.rows
+        start, duration = every_start[rows] + shift, batch.all_calls("duration_ns")[rows]
+        parts = (
+            _in_unions(groups, unions, batch.start, batch.duration),
+            _in_unions(others, of_library, start, duration),
+        )
+        key, start, end = (np.concatenate(column) for column in zip(*parts, strict=True))
+        self._unions.add(key, start, end, current=current, latest=latest)
 
     def result(self) -> Sums:
-        for table in (self._compiled.result(), self._by_numpy.result()):
-            self.sums.add("library_time", table.keys, table.columns)
+        table = self._unions.result()
+        self.sums.add("library_time", table.keys, table.columns)
         return super().result()
+
+
+def _in_unions(groups: CallGroups, unions: Ints, start: Ints, duration: Ints) -> tuple[Ints, Ints, Ints]:
+    """Key of process and union, start and end of each call in each of its unions: the bits of its group's number."""
+    some = int(np.bitwise_or.reduce(unions, initial=0))
+    keys = [key for key in range(prod(_CODE)) if some >> key & 1]
+    rows = [np.flatnonzero((unions >> key & 1)[groups.codes]) for key in keys]
+    at = np.concatenate([np.empty(0, np.int64), *rows])
+    key = np.repeat(np.array(keys, np.int64), [len(of_key) for of_key in rows])
+    return pack((groups.process[groups.codes[at]], key), key_widths(prod(_CODE))), start[at], start[at] + duration[at]
 
 
 @dataclass(frozen=True, eq=False)

@@ -179,31 +179,18 @@ def test_merged_pairs_equal_the_pairs_of_all_rows(pairs, cut, few, packed):
         assert getattr(once, name).tolist() == getattr(whole, name).tolist()
 
 
-@given(rows=ROWS, cut=st.integers(0, 40), shift=st.sampled_from([0, 1 << 40, -(1 << 40)]))
-def test_intervals_of_many_groups_are_joined_as_those_of_few(rows, cut, shift):
-    parts = [merged([(g + shift, a, n) for g, a, n in some]) for some in (rows[cut:], rows[:cut])]
-    usual = Intervals.joined(parts)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("vani.analyzers.intervals._MANY", 0)
-        many = Intervals.joined(parts)
-    for name in ("group", "start", "end"):
-        assert getattr(many, name).tolist() == getattr(usual, name).tolist()
-
-
 @given(
     rows=ROWS,
     of=st.lists(st.integers(0, 2), min_size=40, max_size=40),
     shift=st.sampled_from([0, 1 << 40]),
-    sliced=st.sampled_from([0, 1 << 10]),
 )
 @example(
     # Two parts contain only a shared group, the third none of it.
     rows=[(0, 0, 5), (0, 20, 5), (2, 0, 1), (2, 2, 1), (2, 4, 1)],
     of=[0, 1] + 38 * [0],
     shift=0,
-    sliced=0,
 )
-def test_groups_within_one_part_are_merged_like_all_groups(rows, of, shift, sliced):
+def test_groups_within_one_part_are_merged_like_all_groups(rows, of, shift):
     rows = [(g + shift, a, n) for g, a, n in rows]
     # Most groups are in one part, like files with a single process; those of `of` are anywhere.
     where = [of[i] if g % 3 == 0 else (g % 3) for i, (g, _, _) in enumerate(rows)]
@@ -211,10 +198,7 @@ def test_groups_within_one_part_are_merged_like_all_groups(rows, of, shift, slic
         merged([row for row, place in zip(rows, where, strict=True) if place == one]) for one in range(3)
     ]
     whole = merged(rows)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("vani.analyzers.intervals._LONG", 1)
-        patch.setattr("vani.analyzers.intervals._SLICED", sliced)
-        joined = Intervals.joined(parts)
+    joined = Intervals.joined(parts)
     for name in ("group", "start", "end"):
         assert getattr(joined, name).tolist() == getattr(whole, name).tolist()
 

@@ -39,77 +39,14 @@ def ints(*values: int) -> np.ndarray:
     return np.array(values, np.int64)
 
 
-def of_reads(ends: dict[str, Any] = SOUND, **change: Any) -> tuple[list[int], list[int]] | None:
-    """Two reads of 50 bytes, one of each of two files, at 150 and 350."""
-    given = {"codes": [0, 1], "offset": [150, 350], "bytes": [50, 50], "start": [40, 40], "duration": [1, 1]}
-    given |= {"file": [0, 1]} | change
-    out = call("past_end", **{name: ints(*values) for name, values in given.items()}, **ends)
-    return None if out is None else (out["beyond"].tolist(), out["reads"].tolist())
-
-
 @pytest.mark.parametrize("change", LYING_ENDS, ids=str)
 def test_false_ends_are_declined(change):
-    assert of_reads(SOUND | change) is None
     assert of_stream(SOUND | change) is None
 
 
 @pytest.mark.parametrize("change", JUST_SOUND_ENDS, ids=str)
 def test_barely_valid_ends_are_not_declined(change):
-    assert of_reads(SOUND | change) is not None
     assert of_stream(SOUND | change) is not None
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"codes": [0, 2]},
-        {"codes": [-1, 1]},
-        {"file": [0, 2]},
-        {"file": [0, -2]},
-        {"bytes": [50, -1]},
-        {"bytes": [50, -MAX]},
-        {"start": [40, MAX]},
-        {"offset": [MAX, 350]},
-        {"offset": [MAX - 49, 350]},
-        {"codes": [0, 0], "offset": [200, 200], "bytes": [1 << 62, 1 << 62]},
-    ],
-    ids=str,
-)
-def test_inconsistent_reads_are_declined(change):
-    assert of_reads(**change) is None
-
-
-@pytest.mark.parametrize(
-    ("change", "beyond", "reads"),
-    [
-        ({}, [0, 50], [1, 1]),
-        ({"file": [0, -1]}, [0, 0], [1, 0]),
-        ({"bytes": [0, 0]}, [0, 0], [1, 1]),
-        ({"bytes": [NO_VALUE, 50]}, [0, 50], [0, 1]),
-        ({"offset": [150, NO_VALUE]}, [0, 0], [1, 0]),
-        ({"offset": [MAX - 50, 350]}, [50, 50], [1, 1]),
-        ({"start": [29, 3]}, [0, 0], [1, 0]),
-        ({"start": [28, 4], "duration": [1, 1]}, [50, 50], [1, 1]),
-        ({"start": [0, 40], "duration": [0, 0]}, [50, 50], [1, 1]),
-        ({"codes": [0, 0], "offset": [200, 200], "bytes": [1 << 62, (1 << 62) - 1]}, [MAX, 0], [2, 0]),
-        ({"offset": [180, 290], "bytes": [20, 21]}, [0, 11], [1, 1]),
-        ({"offset": [180, 290], "bytes": [21, 10]}, [1, 0], [1, 1]),
-    ],
-    ids=str,
-)
-def test_barely_valid_reads_are_counted(change, beyond, reads):
-    assert of_reads(**change) == (beyond, reads)
-
-
-def test_no_reads_means_no_reads_beyond_the_end():
-    nothing: dict[str, list[int]] = {"codes": [], "offset": [], "bytes": [], "start": [], "duration": []}
-    assert of_reads(**nothing) == ([0, 0], [0, 0])
-    assert of_reads(**nothing, file=[]) == ([], [])
-
-
-def test_reads_before_time_began_are_declined():
-    assert of_reads(SOUND | {"since": ints(-9, 5)}, start=[-5, 40]) is None
-    assert of_reads(SOUND | {"since": ints(-9, 5)}, start=[-1, 40]) == ([100 - 50, 50], [1, 1])
 
 
 def of_stream(ends: dict[str, Any] = SOUND, **change: Any) -> Any:
@@ -181,8 +118,6 @@ def test_barely_valid_operations_are_not_declined(change):
 def test_stream_files_may_be_any_if_no_file_is_known():
     nothing = SOUND | {"known": np.empty(0, np.bool_), "since": ints()}
     assert of_stream(nothing, file=[7, 9]) is not None
-    assert of_reads(nothing, file=[0, 1]) is None
-    assert of_reads(nothing, file=[-1, -1]) == ([0, 0], [0, 0])
 
 
 def test_streams_without_a_call_keep_their_values():

@@ -6,6 +6,7 @@ import sys
 import tempfile
 from collections import Counter
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from switched import needs_kernels, numpy_alone
 from vani.analyzers.batch import Batch
 from vani.analyzers.int_table import NO_VALUE, pack
 from vani.analyzers.intervals import merge as merged
+from vani.analyzers.measures.lengths import _past_end
 from vani.analyzers.measures.survey import Last, OverlapFinder, Survey
 from vani.analyzers.passes.measure_workload import all_measures
 from vani.analyzers.workload import MOMENTS, Context, Ends, SurveyFindings, Workload
@@ -232,7 +234,9 @@ def test_bytes_past_the_end_are_those_of_each_read(rows, keys):
     )
     names = ("codes", "offset", "bytes", "start", "duration")
     calls = {n: ints([row[i] for row in rows]) for i, n in enumerate(names)}
-    found = run("past_end", **calls, file=ints([0, -1, 1]), **ends.for_kernel())
+    groups = SimpleNamespace(codes=calls["codes"], file=ints([0, -1, 1]))
+    batch: Any = SimpleNamespace(groups=groups, **calls, end=calls["start"] + calls["duration"])
+    found = _past_end(batch, groups.file >= 0, ends)
     beyond, reads = [0] * 3, [0] * 3
     for g, offset, size, start, took in rows:
         file, now = (0, -1, 1)[g], start + took
@@ -241,7 +245,7 @@ def test_bytes_past_the_end_are_those_of_each_read(rows, keys):
         end = int(ends.at(ints([file]), ints([now]))[0])
         reads[g] += 1
         beyond[g] += min(max(offset + size - max(offset, end), 0), size)
-    assert (found["beyond"].tolist(), found["reads"].tolist()) == (beyond, reads)
+    assert [column.tolist() for column in found] == [beyond, reads]
 
 
 @given(
@@ -338,6 +342,25 @@ def test_groups_beyond_their_number_are_left_to_numpy():
     assert run("reach", **calls, start=times["start"], what=what, empty=False, **moments) is None
     del calls["offset"]
     assert run("activity", **calls, **times, process=ints([0]), what=ints([1]), **moments) is None
+
+
+@given(
+    rows=st.lists(st.tuples(st.integers(0, 2), st.integers(0, 60), st.integers(0, 9)), max_size=40),
+    size=st.integers(1, 12),
+)
+@EXAMPLES
+def test_concurrent_calls_are_found_however_they_are_divided(rows, size):
+    rows = sorted(rows, key=lambda row: row[0])
+    expected, finder, found = set(), OverlapFinder(), set()
+    for at, (process, start, _) in enumerate(rows):
+        earlier = [row for row in rows[:at] if row[0] == process]
+        # Coarse clocks make neighbours touch, so a call may overlap the call just before it.
+        if earlier and (start < earlier[-1][1] or any(begin + took > start for _, begin, took in earlier[:-1])):
+            expected.add(process)
+    for at in range(0, len(rows), size):
+        process, start, took = (ints([row[i] for row in rows[at : at + size]]) for i in range(3))
+        found |= {*finder.find(process, start, start + took).tolist()}
+    assert found == expected
 
 
 @given(
