@@ -94,7 +94,8 @@ class Setting(Model):
     def label(self) -> str:
         """The setting as a short text; `as it is` if it changes nothing."""
         pairs = [*self.hints.items(), *self.environment.items()]
-        parts = [*filter(None, [self.layout]), *(f"{name} {value}" for name, value in pairs)]
+        layout = (self.layout or "").removeprefix("setfattr -n ceph.dir.layout -v ").strip("'")
+        parts = [*filter(None, [layout]), *(f"{name} {value}" for name, value in pairs)]
         parts += [f"{folder} read from {near}" for folder, near in self.stage_in.items()]
         parts += [f"output by way of {self.stage_out}"] if self.stage_out else []
         parts += [f"{self.mapping} mapping"] if self.mapping else []

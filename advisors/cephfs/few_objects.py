@@ -22,8 +22,8 @@ class FewObjects(CephRule):
         An object is on one OSD, and a file is no faster than the OSDs of its objects. A hash chooses the OSD of an
         object, so a few objects may even share one.
     Recommends
-        The default layout of CephFS, objects of 4 MiB, each followed by the next one. `vani tune` also tries objects of
-        1 MiB where those of 4 MiB are fewer than `even_per_osd` per OSD: many objects fill the OSDs more evenly.
+        The default layout of CephFS: objects of 4 MiB, each followed by the next one. Where these are fewer than
+        `even_per_osd` per OSD, smaller ones, at least `least_object`, because many objects fill the OSDs more evenly.
     Stays silent when
         The layout is the default; the default would give the file fewer than `least_factor` times as many objects. At
         most `per_osd` objects per OSD count, or `enough` in all if the number of OSDs is not known.
@@ -32,7 +32,7 @@ class FewObjects(CephRule):
         files per layout (examples/closed-loop/ceph): one object 4.6 s, the default 1.6 s, objects of 1 MiB 1.3 s.
     Example
         Four processes write one file of 64 MiB to a folder with `object_size=67108864`:
-        `setfattr -n ceph.dir.layout -v 'stripe_unit=4194304 stripe_count=1 object_size=4194304' DIR`.
+        `setfattr -n ceph.dir.layout -v 'stripe_unit=1048576 stripe_count=1 object_size=1048576' DIR` on 8 OSDs.
     """
 
     id = "CEP001"
@@ -46,6 +46,8 @@ class FewObjects(CephRule):
     enough = 16
     # Of balls thrown into 8 bins at random, the fullest has 2.1 times the mean with 2 per bin, 1.5 times with 8.
     even_per_osd = 8
+    # Smaller ones were not measured, and each object costs a request and metadata.
+    least_object = MiB
 
     def proposal(
         self, item: Item, now: ObjectLayout, targets: int | None, profile: Profile  # noqa: ARG002 - others use it
@@ -55,14 +57,15 @@ class FewObjects(CephRule):
         useful = min(would_have, int(self.per_osd) * targets if targets else int(self.enough))
         if useful < self.least_factor * has:
             return f"the files have {counted(has, 'object')} each, and {useful} would be enough"
-        layouts = [CEPH_DEFAULT]
-        if targets and would_have < self.even_per_osd * targets:
-            layouts.append(ObjectLayout(MiB, 1, MiB))
+        size = CEPH_DEFAULT.size
+        while size >= 2 * self.least_object and length < self.even_per_osd * (targets or 0) * size:
+            size //= 2
+        layouts = [*dict.fromkeys((ObjectLayout(size, 1, size), CEPH_DEFAULT))]
         osds = "the OSDs" if targets is None else counted(targets, "OSD")
         only = "a single object, on one OSD," if has == 1 else f"{has} objects"
         return Proposal(
             layouts,
-            f"{{}} ({lfs_size(length)}) is in {only} of up to {lfs_size(now.size)}. In the default layout, "
-            f"{would_have} objects would be spread over {osds}.",
+            f"{{}} ({lfs_size(length)}) is in {only} of up to {lfs_size(now.size)}. Of {lfs_size(size)}, "
+            f"{layouts[0].objects(length)} objects would be spread over {osds}.",
             "no model of the rate of an OSD: a run with the new layout shows it",
         )

@@ -63,6 +63,16 @@ def test_file_with_another_layout_fails(tmp_path):
     )  # fmt: skip
 
 
+@pytest.mark.parametrize(("size", "status"), [(4 << 20, "pass"), (64 << 20, "fail")])
+def test_layout_on_cephfs_is_compared_with_its_object_size(tmp_path, size, status):
+    setting = Setting(layout="setfattr -n ceph.dir.layout -v 'stripe_unit=4194304 stripe_count=8 object_size=4194304'")
+    made = profile()
+    file = made.files[0].model_copy(update={"object_size": size})
+    run = made.model_copy(update={"files": [file]})
+    assert judged(tmp_path, run, tuned(setting))["tuned.layout"][0] == status
+    assert setting.label == "stripe_unit=4194304 stripe_count=8 object_size=4194304"
+
+
 def test_hint_set_by_the_program_takes_precedence_and_fails_the_check(tmp_path):
     assert judged(tmp_path, profile(hints={"cb_nodes": "8"}))["tuned.hints.cb_nodes"][0] == "pass"
     assert judged(tmp_path, profile(hints={"cb_nodes": "2"}))["tuned.hints.cb_nodes"] == (

@@ -17,7 +17,7 @@ import os
 import re
 import shlex
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path, PurePosixPath
@@ -192,7 +192,7 @@ def layout_problem(folder: Path, layout: str) -> tuple[str, bool | None] | None:
     known = family_of(words)
     if known is None:
         try:
-            return _stripes_problem(parse_layout(ask(["lfs", "getstripe", "-d", place])), words)
+            return _stripes_problem(parse_layout(ask(["lfs", "getstripe", "-d", place])), requested(layout))
         except NoAnswer as error:
             return f"the layout is not known ({error})", None
     family, wanted = known
@@ -213,10 +213,11 @@ def _value_of(word: str) -> int | str:
     return parse_bytes(word) if word[0].isdigit() else word
 
 
-def _stripes_problem(layout: Mapping[str, object], options: Sequence[str]) -> tuple[str, bool | None] | None:
+def _stripes_problem(
+    layout: Mapping[str, object], wanted: Mapping[str, int]
+) -> tuple[str, bool | None] | None:
     if not layout:
         return "the layout is not known (lfs getstripe -d names none)", None
-    wanted = _requested(options)
     composite = str(layout.get("layout", ""))
     have: dict[str, object] = {"components": composite.count("-E ")} if composite else dict(layout)
     wrong = [f"{key} {have[key]}, not {value}" for key, value in wanted.items() if have.get(key, value) != value]
@@ -228,16 +229,27 @@ def _stripes_problem(layout: Mapping[str, object], options: Sequence[str]) -> tu
     return (f"lfs getstripe -d does not show {', '.join(missing)}", None) if missing else None
 
 
-def _requested(options: Sequence[str]) -> dict[str, object]:
-    if "-E" in options:
-        return {"components": list(options).count("-E")}
-    wanted: dict[str, object] = {}
-    for option, value in pairwise(options):
-        if option in ("-c", "-C"):
-            wanted["stripe_count"] = int(value)
-        elif option == "-S":
-            wanted["stripe_size"] = parse_bytes(value)
-    return wanted
+def requested(layout: str) -> dict[str, int]:
+    """Attributes that a layout of Lustre or CephFS gives to files, as in a profile; of a composite one, `components`.
+
+    Raises
+    ------
+    ValueError
+        A quote is open, or a value is no number.
+    """
+    words = shlex.split(layout)
+    if components := sum(word in ("-E", "--component-end") for word in words):
+        return {"components": components}
+    pairs = [*pairwise(words), *re.findall(r"\b(stripe_unit|stripe_count|object_size)=(\d{1,18})", layout)]
+    wanted = {_ATTRIBUTES[name]: value for name, value in pairs if name in _ATTRIBUTES}
+    return {name: -1 if value == "-1" else parse_bytes(value) for name, value in wanted.items()}
+
+
+_ATTRIBUTES: Final = {
+    **dict.fromkeys(("-c", "-C", "--stripe-count", "stripe_count"), "stripe_count"),
+    **dict.fromkeys(("-S", "--stripe-size", "stripe_unit"), "stripe_size"),
+    "object_size": "object_size",
+}
 
 
 def read_ceph(folder: str, ask: Ask, data: str | None = None) -> tuple[Ceph, list[str]]:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Final, Literal
 
+from vani.collect.file_systems import requested
 from vani.errors import InputError
 from vani.gate.checks import Outcome, outcome
 from vani.models.io_time import io_seconds
@@ -16,7 +15,7 @@ from vani.models.measured_gain import noise_of
 from vani.schema.check import Source
 from vani.schema.damage import overhead_of
 from vani.schema.tuned import Tuned, TunedRun
-from vani.units import counted, format_bytes, format_seconds, parse_bytes
+from vani.units import counted, format_bytes, format_seconds
 
 if TYPE_CHECKING:
     from vani.schema.profile import FileEntity, Profile
@@ -133,8 +132,12 @@ def _runs(tuned: Tuned, candidates: Sequence[int]) -> list[TunedRun]:
 
 
 def _layout(options: str, data: str, profile: Profile) -> Outcome:
-    wanted = _wanted(options)
-    if not wanted:
+    try:
+        # -1 means all targets, and the profile does not have their number.
+        wanted = {name: value for name, value in requested(options).items() if value > 0}
+    except ValueError:
+        wanted = {}
+    if not wanted or "components" in wanted:
         return _outcome("layout", "unknown", f"the layout {options} of files cannot be compared")
     known = [file for file in profile.files if file.stripe_count is not None and file.io.bytes.written]
     inside = [file for file in known if PurePath(file.path).is_relative_to(data)]
@@ -152,24 +155,6 @@ def _layout(options: str, data: str, profile: Profile) -> Outcome:
     text = f"{first.path} is {_place(first, wanted)}, and {options} was tuned"
     more = f" ({len(wrong):,} of {counted(len(files), 'file')})" if len(files) > 1 else ""
     return _outcome("layout", "fail", text + more, target=first.path, limit=options)
-
-
-def _wanted(options: str) -> dict[str, int]:
-    """Attributes of files that options of `lfs setstripe` set; empty for composite layouts."""
-    names = dict.fromkeys(("-c", "--stripe-count"), "stripe_count")
-    names |= dict.fromkeys(("-S", "--stripe-size"), "stripe_size")
-    wanted: dict[str, int] = {}
-    try:
-        words = shlex.split(options)
-        if {"-E", "--component-end"} & {*words}:
-            return {}
-        for option, value in pairwise(words):
-            if option in names:
-                wanted[names[option]] = parse_bytes(value)
-    except ValueError:
-        return {}
-    # -1 means all targets, and the profile does not have their number.
-    return {name: value for name, value in wanted.items() if value > 0}
 
 
 def _place(file: FileEntity, wanted: dict[str, int]) -> str:
