@@ -120,7 +120,7 @@ def test_tuning_a_program_ends_with_helpful_settings_and_no_leftovers(kind, tmp_
         assert tuned.result.speedup > 1.5
         assert "lfs setstripe" in (tmp_path / "tuned.sh").read_text()
         if kind == "large-requests":
-            text = (ROOT / "README.md").read_text(encoding="utf-8").replace("\n", " ")
+            text = (ROOT / "examples" / "closed-loop" / "README.md").read_text(encoding="utf-8").replace("\n", " ")
             figures = re.search(
                 r"took ([0-9.]+) s as they were, and ([0-9.]+) s after `lfs setstripe ([^`]+)`", text
             )
