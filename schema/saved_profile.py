@@ -60,6 +60,7 @@ class FileSummary:
     format_attributes: FormatAttributes | None = None
     stripe_count: AtLeastOne | None = None
     stripe_size: AtLeastOne | None = None
+    object_size: AtLeastOne | None = None
 
 
 ListedFile: TypeAlias = FileEntity | FileSummary

@@ -162,24 +162,26 @@ class OneTarget(SharedFile):
 
     Definition
         Much moves in files of 64 MiB or more that two or more processes read, or write, on one target of a Lustre file
-        system with several
+        system with several, or in one object of a CephFS
     Why
         All processes share the rate of one target while the others idle.
     Source
         Lustre manual, `lfs setstripe`; 64 MiB is our choice.
     """
 
-    rules = ("LUS002", "LUS004", "LUS008", "PFL001")
+    rules = ("LUS002", "LUS004", "LUS008", "PFL001", "CEP001")
     attributes = ("stripe_count", "size", "readers", "writers")
     # Our choice: a smaller file moves within a second.
     large_bytes = 64 * MiB
 
     def among(self, run: Workload) -> Sequence[data_files.Item]:
         mounts = run.profile.storage.mounts or ()
-        return () if {mount.targets for mount in mounts if mount.type == "lustre"} == {1} else run.shared
+        return () if {mount.targets for mount in mounts if mount.type in ("lustre", "ceph")} == {1} else run.shared
 
     def shows(self, item: data_files.Item) -> bool:
-        return item.file.stripe_count == 1 and (data_files.extent(item.file) or 0) >= self.large_bytes
+        size = data_files.extent(item.file) or 0
+        # On CephFS, another object on another target follows a full one.
+        return item.file.stripe_count == 1 and self.large_bytes <= size <= (item.file.object_size or size)
 
 
 class RepeatedOpen(FilePattern):

@@ -110,6 +110,13 @@ def test_one_target_of_several_is_for_a_large_shared_file(megabytes, stripes, ta
     assert "one_target" not in names(alone, change={"storage.mounts": mounts})
 
 
+@pytest.mark.parametrize(("object_size", "expected"), [(64 * MiB, True), (4 * MiB, False)])
+def test_one_target_on_cephfs_is_one_object(object_size, expected):
+    mounts = [{"dir": "/d", "type": "ceph", "targets": 8}]
+    large = shared("/d/a", written=64 * MiB) | {"stripe_count": 1, "stripe_size": MiB, "object_size": object_size}
+    assert ("one_target" in names(large, change={"storage.mounts": mounts})) is expected
+
+
 def test_a_file_that_others_only_open_is_not_shared():
     assert "shared_file" not in names(shared(written=100 * MiB, writers=1))
 

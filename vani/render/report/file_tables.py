@@ -337,11 +337,12 @@ class _Layout:
 def layout_table(files: Iterable[ListedFile], limits: tables.Limits) -> tables.Table | None:
     """Files by layout, those with most bytes on a target first; None if no layout is known.
 
-    A profile contains the number of a file's Lustre targets, not their identity, so a target's load is the mean.
+    A profile contains the number of a file's Lustre targets, not their identity, so a target's load is the mean. On
+    CephFS, stripes are no targets.
     """
     by_layout: defaultdict[tuple[int, int], list[ListedFile]] = defaultdict(list)
     for file in files:
-        if file.stripe_count is not None:
+        if file.stripe_count is not None and file.object_size is None:
             by_layout[file.stripe_count, file.stripe_size or 0].append(file)
     if not by_layout:
         return None
