@@ -23,18 +23,8 @@ _LONG_KEY: Final = re.compile(
     f"{{{MAX_PARTS}}}"
 )
 _AT: Final = re.compile(r" \(at (?:line (\d+), column \d+|end of document)\)$")
-_HEADER: Final = re.compile(r"""(\[\[?)((?:"(?:\\.|[^"\\\n])*"|'[^'\n]*'|[^\]"'\n])+)\]""")
-_NAME: Final = r"""(?:"(?:\\.|[^"\\\n])*+"|'[^'\n]*+'|[A-Za-z0-9_-]++)"""
-_KEYS: Final = re.compile(rf"({_NAME}(?:[ \t]*+\.[ \t]*+{_NAME})*+)[ \t]*+=")
-_PART: Final = re.compile(r""""((?:\\.|[^"\\])*)"|'([^']*)'|([A-Za-z0-9_-]+)""")
-# Parts of a value: strings first, since they may contain any of the others.
-_TOKEN: Final = re.compile(
-    r'"""(?:\\.|[^\\])*?"{3,5}'
-    r"|'''.*?'{3,5}"
-    r'|"(?:\\.|[^"\\\n])*"'
-    r"|'[^'\n]*'|#[^\n]*|[\[{]|[\]}]|\n",
-    re.DOTALL,
-)
+_CLOSES: Final = re.compile(r"""[\]}]|\"{3}|'{3}""")
+"""Ends of values of several lines."""
 
 
 def parse(text: str, where: str) -> dict[str, Any]:
@@ -79,69 +69,50 @@ def line_of(text: str, path: tuple[int | str, ...]) -> int:
 def _lines(text: str) -> dict[tuple[int | str, ...], int]:
     """The line of every header and key; the first one of repeated keys, such as the parts of dotted keys."""
     lines: dict[tuple[int | str, ...], int] = {}
-    line, counted = 1, 0
-    for path, offset in _places(text):
-        line, counted = line + text.count("\n", counted, offset), offset
-        for length in range(1, len(path) + 1):
-            lines.setdefault(path[:length], line)
+    table: tuple[int | str, ...] = ()
+    counts: dict[tuple[int | str, ...], int] = {}
+    statement: list[str] = []
+    for number, line in enumerate(text.removeprefix("\ufeff").split("\n"), 1):
+        statement.append(line)
+        if len(statement) > 1 and _CLOSES.search(line) is None:
+            continue
+        try:
+            tree = tomllib.loads("\n".join(statement))
+        except tomllib.TOMLDecodeError:
+            continue  # A value goes on in the next line.
+        if statement[0].lstrip().startswith("["):
+            table = _table_of(tree, counts)
+            paths = [table]
+        else:
+            paths = [(*table, *path) for path in _paths(tree)]
+        for path in paths:
+            for length in range(1, len(path) + 1):
+                lines.setdefault(path[:length], number - len(statement) + 1)
+        statement = []
     return lines
 
 
-def _places(text: str) -> Iterator[tuple[tuple[int | str, ...], int]]:
-    """Every header and key of a valid TOML text: its path and its offset in the text."""
-    table: tuple[int | str, ...] = ()
-    counts: dict[tuple[int | str, ...], int] = {}
-    at = 0
-    while at < len(text):
-        if text[at] in " \t\r\n\ufeff":
-            at += 1
-            continue
-        header = _HEADER.match(text, at)
-        if header is not None:
-            names = _parts(header[2])
-            table = _below(names if header[1] == "[" else names[:-1], counts)
-            if header[1] == "[[" and names:
-                table = (*table, names[-1])
-                counts[table] = counts.get(table, -1) + 1
-                table = (*table, counts[table])
-            yield table, at
-            at = header.end()
-        elif (keys := _KEYS.match(text, at)) is not None:
-            yield (*table, *_parts(keys[1])), at
-            at = keys.end()
-        at = _end_of_line(text, at)
-
-
-def _below(names: tuple[str, ...], counts: dict[tuple[int | str, ...], int]) -> tuple[int | str, ...]:
-    """The path of a table; a name shared by several tables means the last of them."""
+def _table_of(header: Any, counts: dict[tuple[int | str, ...], int]) -> tuple[int | str, ...]:
+    """The path of a header's table; a name shared by several tables means the last of them, or one more in `[[...]]`.
+    """
     path: tuple[int | str, ...] = ()
-    for name in names:
-        path = (*path, name)
-        if path in counts:
+    while header:
+        if isinstance(header, list):
+            counts[path] = counts.get(path, -1) + 1
+            header = header[0]
+        else:
+            ((name, header),) = header.items()
+            path = (*path, name)
+        if path in counts and not isinstance(header, list):
             path = (*path, counts[path])
     return path
 
 
-def _parts(dotted: str) -> tuple[str, ...]:
-    parts = []
-    for match in _PART.finditer(dotted):
-        quoted, literal, bare = match.groups()
-        parts.append(tomllib.loads(f'k = "{quoted}"')["k"] if quoted is not None else literal or bare or "")
-    return tuple(parts)
-
-
-def _end_of_line(text: str, at: int) -> int:
-    """Position after the line on which the value at `at` ends."""
-    depth = 0
-    while (token := _TOKEN.search(text, at)) is not None:
-        at = token.end()
-        if token[0] in ("[", "{"):
-            depth += 1
-        elif token[0] in ("]", "}"):
-            depth -= 1
-        elif token[0] == "\n" and depth <= 0:
-            return at
-    return len(text)
+def _paths(tree: dict[str, Any]) -> Iterator[tuple[str, ...]]:
+    for name, value in tree.items():
+        yield (name,)
+        if isinstance(value, dict):
+            yield from ((name, *below) for below in _paths(value))
 
 
 TOML: Final = Syntax(parse, line_of, "{} = {}")
