@@ -1,6 +1,6 @@
 """Cached results of passes over a workload's calls, so that other options neither decode nor measure it again.
 
-One file per workload: a digest, a JSON text, and the bytes of the arrays to which the text refers. It stores
+One `.npz` file per workload: a JSON text, and the arrays to which the text refers. It stores
 numbers, strings, arrays and tables, and Vani's dataclasses around them; reading it runs no code that it names. A
 file that is damaged, of another Vani version or writable by others is ignored.
 """
@@ -17,8 +17,10 @@ from contextlib import suppress
 from dataclasses import fields, is_dataclass
 from functools import cache
 from importlib import import_module
+from io import BytesIO
 from pathlib import Path
 from typing import Any, TypeVar
+from zipfile import BadZipFile
 
 import numpy as np
 import pyarrow as pa
@@ -37,13 +39,14 @@ MAX_BYTES = 1 << 30
 """Maximum bytes of all files together; those unused for longest are removed first."""
 _MAX_OF_ONE = MAX_BYTES // 4
 _MAX_RESULTS = 16
-_BEGIN = b"vani.partial-results/3\n"
 _READING = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 """Flags for opening a file; without them, a named pipe in its place would block."""
 _ROOT = Path(__file__).resolve().parents[1]
 _CODE = ("analyzers", "engine", "kernels", "readers", "store")
 _KINDS = ("vani.analyzers.", "vani.store.read")
 """Modules whose dataclasses a file may contain."""
+_UNUSABLE = (OSError, ValueError, LookupError, TypeError, AttributeError, ImportError, BadZipFile, pa.ArrowException)
+"""Errors of a damaged file."""
 
 
 def are_kept() -> bool:
@@ -170,7 +173,7 @@ def _find(name: str, key: str) -> Any:
             content = _read(file.read())
             os.utime(file.fileno())
         return content if content["key"] == key else None
-    except (OSError, ValueError, LookupError, TypeError, AttributeError, ImportError, pa.ArrowException):
+    except _UNUSABLE:
         return None
 
 
@@ -191,7 +194,7 @@ def _write(name: str, results: object) -> None:
         _sweep(folder)
         try:
             with os.fdopen(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644), "wb") as file:
-                file.write(_BEGIN + hashlib.sha256(body).digest() + body)
+                file.write(body)
             # Anything that another user put in its place, such as a pipe, is replaced without being opened.
             partial.replace(folder / name)
         finally:
@@ -225,18 +228,12 @@ def _sweep(folder: Path) -> None:
 
 
 def _packed(results: object) -> bytes:
-    """The content after the digest."""
+    """The content of a file."""
     arrays: list[NDArray[Any]] = []
-    tree = _plain(results, arrays)
-    # Narrow types, because writing takes longest.
-    stored = [np.ascontiguousarray(narrow(array) if array.dtype == np.int64 else array) for array in arrays]
-    described = [
-        [array.dtype.str, list(array.shape), small.dtype.str]
-        for array, small in zip(arrays, stored, strict=True)
-    ]
-    head = json.dumps({"tree": tree, "arrays": described}).encode()
-    bodies = (array.reshape(-1).view(np.uint8).data for array in stored)
-    return b"".join([len(head).to_bytes(8, "little"), head, *bodies])
+    tree = json.dumps(_plain(results, arrays)).encode()
+    content = BytesIO()
+    np.savez(content, np.frombuffer(tree, np.uint8), *arrays)
+    return content.getvalue()
 
 
 def _plain(value: object, arrays: list[NDArray[Any]]) -> Any:
@@ -245,14 +242,15 @@ def _plain(value: object, arrays: list[NDArray[Any]]) -> Any:
     if isinstance(value, np.ndarray):
         if value.dtype.kind not in "biuf":
             raise TypeError(f"an array of {value.dtype}")
-        arrays.append(value)
-        return {"array": len(arrays) - 1}
+        # Narrow types, because writing takes longest.
+        arrays.append(narrow(value) if value.dtype == np.int64 else value)
+        return {"array": len(arrays), "type": value.dtype.str}
     if isinstance(value, pa.Table):
         sink = pa.BufferOutputStream()
         with pa.ipc.new_stream(sink, value.schema) as stream:
             stream.write_table(value)
         arrays.append(np.frombuffer(sink.getvalue(), np.uint8))
-        return {"table": len(arrays) - 1}
+        return {"table": len(arrays)}
     if isinstance(value, (list, tuple)):
         return {type(value).__name__: [_plain(item, arrays) for item in value]}
     kind = type(value)
@@ -266,29 +264,17 @@ def _plain(value: object, arrays: list[NDArray[Any]]) -> Any:
 
 
 def _read(content: bytes) -> Any:
-    body = memoryview(content)[len(_BEGIN) + 32 :]
-    digest = content[len(_BEGIN) : len(_BEGIN) + 32]
-    if not content.startswith(_BEGIN) or hashlib.sha256(body).digest() != digest:
-        raise ValueError("damaged")
-    at = 8 + int.from_bytes(body[:8], "little")
-    head = json.loads(bytes(body[8:at]))
-    arrays = []
-    for dtype, shape, stored in head["arrays"]:
-        kind = np.dtype(stored)
-        if {kind.kind, np.dtype(dtype).kind} - set("biuf"):
-            raise ValueError("not an array of numbers")
-        count = int(np.prod(shape, dtype=np.int64))
-        # astype copies to an aligned address, which kernels require.
-        arrays.append(np.frombuffer(body, kind, count, at).reshape(shape).astype(dtype))
-        at += count * kind.itemsize
-    return _value(head["tree"], arrays)
+    with np.load(BytesIO(content), allow_pickle=False) as stored:
+        # Numbered from the text, which is the first.
+        arrays = [stored[name] for name in stored.files]
+    return _value(json.loads(arrays[0].tobytes()), arrays)
 
 
 def _value(tree: Any, arrays: Sequence[NDArray[Any]]) -> Any:
     if not isinstance(tree, dict):
         return tree
     if "array" in tree:
-        return arrays[tree["array"]]
+        return arrays[tree["array"]].astype(tree["type"], copy=False)
     if "table" in tree:
         with pa.ipc.open_stream(pa.py_buffer(arrays[tree["table"]])) as stream:
             return stream.read_all()
