@@ -79,7 +79,7 @@ def _lines(text: str) -> dict[tuple[int | str, ...], int]:
         try:
             tree = tomllib.loads("\n".join(statement))
         except tomllib.TOMLDecodeError:
-            continue  # A value goes on in the next line.
+            continue  # A value does not end in this line.
         if statement[0].lstrip().startswith("["):
             table = _table_of(tree, counts)
             paths = [table]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -13,8 +11,8 @@ from vani.calls import DIRECT, LOCK, SYNCHRONOUS, Flag, Kind, Layer
 from vani.columns import scalar, texts, to_arrow, to_numpy
 from vani.readers import signatures as limits
 from vani.readers.functions import Meaning, PositionRule, datatype_bytes, meaning_of
-from vani.readers.paths import Paths, PathTable, complete_relative_paths
-from vani.readers.signatures import MAX_BYTES, MAX_OFFSET, NO_VALUE, CallTable, Handles, Signatures, believed
+from vani.readers.paths import PathTable, complete_relative_paths
+from vani.readers.signatures import MAX_BYTES, MAX_OFFSET, NO_VALUE, CallTable, HandleTable, Signatures
 
 _OPEN_FLAGS = (
     (0o100, Flag.CREATE),
@@ -39,13 +37,13 @@ _INTRAPROCESS = ("lseek", "lseek64", "pwrite", "pwrite64", "MPI_File_set_view", 
 def interpret(
     table: CallTable,
     names: tuple[str, ...],
-    paths: Paths,
-    handles: Handles,
+    paths: PathTable,
+    handles: HandleTable,
     *,
     interprocess_patterns: bool = False,
     intraprocess_patterns: bool = False,
     user_function_id: int | None = None,
-    ids: NDArray[np.int64] | None = None,
+    is_part: bool = False,
     ranks: int = 1,
 ) -> Signatures:
     """Determine the meaning of every signature.
@@ -61,9 +59,8 @@ def interpret(
     user_function_id
         Id that the tracer reserves for compiler-instrumented functions (2 arguments), although the list has another
         call's name at this id.
-    ids
-        Ascending ids of the signatures, if the table is part of a larger one. Relative paths are then left to
-        `complete_relative_paths`.
+    is_part
+        The table is part of a larger one. Relative paths are then left to `complete_relative_paths`.
     ranks
         Largest factor in an interprocess pattern.
     """
@@ -94,8 +91,7 @@ def interpret(
             if not len(rows):
                 continue
         args = _Arguments(table.args, rows, ranks)
-        paths_of = _PathsOf(paths, func, rows if ids is None else ids[rows])
-        _fill(signatures, rows, meaning_of(name), args, paths_of, handles)
+        _fill(signatures, rows, meaning_of(name), args, paths, handles)
         if args.unbelieved is not None:
             signatures.unbelieved[name] = f"calls of {name} {args.unbelieved}"
         if interprocess_patterns and name in _INTERPROCESS:
@@ -104,21 +100,9 @@ def interpret(
             signatures.running[rows] = _INTRAPROCESS.index(name)
         if name == "MPI_Barrier":
             _mark_world(signatures, rows, args.text(0))
-    if ids is None and isinstance(paths, PathTable):
+    if not is_part:
         complete_relative_paths(signatures.file, signatures.layer, paths.paths)
     return signatures
-
-
-class _PathsOf(NamedTuple):
-    """The path table, for the arguments of one function."""
-
-    table: Paths
-    func: int
-    ids: NDArray[np.int64]
-
-    def codes(self, column: pa.Array, which: int) -> NDArray[np.int32]:
-        """Codes of all its signatures' paths; paths are visited function by function and column by column."""
-        return self.table.codes(column, ((2 * self.func + which) << 32) + self.ids)
 
 
 class _Arguments:
@@ -180,7 +164,7 @@ class _Arguments:
             much = ~unknown & (np.abs(size.astype(np.float64) * factor.astype(np.float64)) >= 2 * MAX_BYTES)
             wrong |= much
             size = np.where(unknown | much, NO_VALUE, np.where(much, 0, size) * np.where(unknown, 0, factor))
-        wrong |= ~believed(size)
+        wrong |= ~limits.believed(size)
         if wrong.any():
             size = np.where(wrong, NO_VALUE, size)
             shown = [column for column in columns if column is not None]
@@ -215,16 +199,16 @@ def _fill(
     rows: NDArray[np.int64],
     meaning: Meaning,
     args: _Arguments,
-    paths: _PathsOf,
-    handles: Handles,
+    paths: PathTable,
+    handles: HandleTable,
 ) -> None:
     s.layer[rows], s.kind[rows] = meaning.layer, meaning.kind
     flags = np.full(len(rows), meaning.flags, np.int16)
     rule = np.full(len(rows), meaning.rule, np.int8)
     if meaning.path >= 0 and (column := args.text(meaning.path)) is not None:
-        s.file[rows] = _named(column, paths.codes(column, 0))
+        s.file[rows] = _named(column, paths.codes(column))
     if meaning.rename_to >= 0 and (column := args.text(meaning.rename_to)) is not None:
-        s.rename_to[rows] = _named(column, paths.codes(column, 1))
+        s.rename_to[rows] = _named(column, paths.codes(column))
     if meaning.handle >= 0 and (column := args.text(meaning.handle)) is not None:
         s.handle[rows] = handles.codes(int(meaning.layer), column)
         s.binds[rows] = meaning.binds

@@ -34,7 +34,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from vani.calls import FILES, FileClass, Flag, Layer
-from vani.columns import Texts, small_table, to_arrow, to_numpy
+from vani.columns import small_table, to_arrow, to_numpy
 
 _SHARED_LIBRARY = re.compile(r"\.so(\.\d+)*$")
 
@@ -86,13 +86,6 @@ def classify_path(path: str) -> FileClass:
     return FileClass.DATASET
 
 
-class Paths(Protocol):
-    """Assigns codes to paths."""
-
-    def codes(self, spellings: pa.Array, positions: NDArray[np.int64]) -> NDArray[np.int32]:
-        """Codes of many paths, shape (n,); `positions` (n,), ascending, are their positions in the trace."""
-
-
 class PathTable:
     """Codes of one trace's paths, in order of first appearance; all spellings of a path share a code."""
 
@@ -118,15 +111,8 @@ class PathTable:
             self._code[spelling] = code
         return code
 
-    def codes(self, spellings: pa.Array, positions: NDArray[np.int64] | None = None) -> NDArray[np.int32]:
-        """Codes of many paths, shape (n,); each distinct path is looked up once.
-
-        Parameters
-        ----------
-        positions
-            Unused: a table that is read as a whole presents its paths in order.
-        """
-        del positions
+    def codes(self, spellings: pa.Array) -> NDArray[np.int32]:
+        """Codes of many paths, shape (n,); each distinct path is looked up once."""
         encoded = pc.dictionary_encode(spellings)
         lookup = np.array([self.code(s) for s in encoded.dictionary.to_pylist()], dtype=np.int32)
         codes: NDArray[np.int32] = lookup[to_numpy(encoded.indices)]
@@ -149,8 +135,6 @@ def complete_relative_paths(file: NDArray[np.int32], layer: NDArray[np.int8], pa
     named, above = np.zeros(len(paths), np.bool_), np.zeros(len(paths), np.bool_)
     library = layer > Layer.STDIO
     above[file[library & (file >= 0)]] = True
-    if isinstance(paths, Texts):
-        above &= ~to_numpy(pc.starts_with(paths.column, "/"))
     relative = {c: paths[c] for c in np.flatnonzero(above).tolist() if not paths[c].startswith("/")}
     if not relative:
         return

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -53,13 +53,6 @@ def claimed(values: NDArray[Any], most: int) -> float:
 
 WRONG_SIZE = "request {} bytes, which no call can move: how many they moved is unknown"
 WRONG_OFFSET = "name an offset of {}, which no file reaches: it is unknown"
-
-
-class Handles(Protocol):
-    """Assigns codes to ids of open files."""
-
-    def codes(self, layer: int, column: pa.Array) -> NDArray[np.int32]:
-        """Codes of many ids, shape (n,)."""
 
 
 class HandleTable:

@@ -15,150 +15,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from vani.columns import Texts, texts, to_arrow, to_numpy
+from vani.columns import to_arrow, to_numpy
 from vani.errors import TraceError
 from vani.readers.functions import FACTS
 from vani.readers.interpret import interpret
-from vani.readers.paths import Paths, PathTable, complete_relative_paths, normal_path
+from vani.readers.paths import PathTable, complete_relative_paths
 from vani.readers.recorder.grammar import ragged
 from vani.readers.recorder.metadata import Metadata
 from vani.readers.recorder.source import FramedTable, Source, inflate_frame
-from vani.readers.signatures import CallTable, Handles, HandleTable, Signatures
+from vani.readers.signatures import CallTable, HandleTable, Signatures
 from vani.units import counted as written
 
-_FREE_BYTES = 1 << 24
-_NEVER = np.iinfo(np.int64).max
-
 Ints = NDArray[np.int64]
-
-
-class InternedTexts:
-    """Numbers texts. Until `finish`, a text may have several numbers."""
-
-    def __init__(self) -> None:
-        self._texts: list[pa.Array] = []
-        self._unified_bytes = 0
-        self._bytes = 0
-        self._unified = 0
-        """Number of deduplicated texts in the first array of `_texts`; `_codes` maps numbers to
-        them."""
-        self._codes: list[NDArray[np.int32]] = []
-        self._numbers = 0
-
-    def add(self, distinct: pa.Array) -> NDArray[np.int32]:
-        """Assign numbers to texts (large strings), shape (n,)."""
-        numbers = np.arange(self._numbers, self._numbers + len(distinct), dtype=np.int32)
-        self._numbers += len(distinct)
-        self._texts.append(distinct)
-        self._bytes += distinct.nbytes
-        if self._bytes > 2 * self._unified_bytes + _FREE_BYTES:
-            self._unify()
-        return numbers
-
-    def finish(self) -> tuple[NDArray[np.int32], pa.Array]:
-        """The code of each number, and the texts by code, in order of first appearance."""
-        self._unify()
-        codes = np.concatenate([np.empty(0, np.int32), *self._codes])
-        all_texts = self._texts[0] if self._texts else _large([])
-        self._texts, self._codes = [], []
-        return codes, all_texts
-
-    def _unify(self) -> None:
-        if len(self._texts) <= 1 and self._unified:
-            return
-        encoded = pa.chunked_array(self._texts, pa.large_string()).dictionary_encode()
-        self._texts = []
-        if not encoded.num_chunks:
-            return
-        new = np.concatenate([to_numpy(chunk.indices) for chunk in encoded.chunks]).astype(np.int32)
-        # Earlier codes are unchanged, because their texts come first.
-        self._codes.append(new[self._unified :])
-        unified = encoded.chunk(encoded.num_chunks - 1).dictionary
-        self._texts = [unified]
-        self._unified = len(unified)
-        self._unified_bytes = self._bytes = unified.nbytes
-        # Nothing else needs this memory, so free it.
-        pa.default_memory_pool().release_unused()
-
-
-class InternedPaths:
-    """Paths of a call table that is read in parts; `finish` gives the codes that `PathTable` would assign."""
-
-    def __init__(self) -> None:
-        self._texts = InternedTexts()
-        self._sights: list[Ints] = []
-
-    def codes(self, spellings: pa.Array, positions: Ints) -> NDArray[np.int32]:
-        """Assign numbers to the paths of a part, shape (n,).
-
-        Parameters
-        ----------
-        positions
-            Shape (n,), ascending: position of each text in the trace.
-        """
-        encoded = spellings.dictionary_encode()
-        indices = to_numpy(encoded.indices)
-        distinct = _normal(encoded.dictionary.cast(pa.large_string()))
-        # With repeated indices, the last assignment counts, which is the first row's.
-        first = np.zeros(len(distinct), dtype=np.int64)
-        first[indices[::-1]] = positions[::-1]
-        self._sights.append(first)
-        numbers: NDArray[np.int32] = self._texts.add(distinct)[indices]
-        return numbers
-
-    def finish(self) -> tuple[NDArray[np.int32], Texts]:
-        """The code of each number, and the paths by code, in the order in which the whole table contains them."""
-        codes, paths = self._texts.finish()
-        first = np.full(len(paths), _NEVER)
-        np.minimum.at(first, codes, np.concatenate([np.empty(0, np.int64), *self._sights]))
-        self._sights = []
-        order = np.argsort(first, kind="stable")
-        if (order == np.arange(len(order))).all():
-            return codes, Texts(paths)
-        new = np.empty(len(order), dtype=np.int32)
-        new[order] = np.arange(len(order), dtype=np.int32)
-        return new[codes], Texts(paths.take(to_arrow(order)))
-
-
-class InternedHandles:
-    """Ids of open files in a call table that is read in parts; see `HandleTable`."""
-
-    def __init__(self) -> None:
-        self._texts = InternedTexts()
-
-    def codes(self, layer: int, column: pa.Array) -> NDArray[np.int32]:
-        """Assign numbers to the handles of a part, shape (n,)."""
-        encoded = pc.dictionary_encode(column)
-        distinct = encoded.dictionary.cast(pa.large_string())
-        named = pc.binary_join_element_wise(_large([f"{layer} "])[0], distinct, _large([""])[0])
-        numbers: NDArray[np.int32] = self._texts.add(named)[to_numpy(encoded.indices)]
-        return numbers
-
-    def finish(self) -> tuple[NDArray[np.int32], int]:
-        """The code of each number, and the number of codes."""
-        codes, handles = self._texts.finish()
-        return codes, len(handles)
-
-
-def _normal(paths: pa.Array) -> pa.Array:
-    """Each path in its normal spelling; most are in it already."""
-    odd: Any = pc.invert(pc.starts_with(paths, "/"))
-    for test in (
-        pc.match_substring(paths, "//"),
-        pc.match_substring(paths, "/."),
-        pc.ends_with(paths, "/"),
-    ):
-        odd = pc.or_(odd, test)
-    rows = np.flatnonzero(to_numpy(odd))
-    if not len(rows):
-        return paths
-    return pc.replace_with_mask(
-        paths, odd, _large([normal_path(p) for p in paths.take(to_arrow(rows)).to_pylist()])
-    )
-
-
-def _large(values: list[str]) -> pa.Array:
-    return texts(values).cast(pa.large_string())
 
 
 class SignaturePacker:
@@ -181,28 +49,10 @@ class SignaturePacker:
                 self._columns[name] = np.empty(self._n, column.dtype)
             self._columns[name][ids] = column
 
-    def packed(
-        self,
-        paths: Sequence[str],
-        *,
-        path_codes: NDArray[np.int32] | None = None,
-        handle_codes: NDArray[np.int32] | None = None,
-    ) -> Signatures:
-        """The whole table, after all parts were added.
-
-        Parameters
-        ----------
-        paths
-            Paths by code.
-        path_codes, handle_codes
-            Codes of the numbers that denote paths and handles in the parts, if the numbers are not codes already.
-        """
-        columns = self._columns
-        for name, codes in (("file", path_codes), ("rename_to", path_codes), ("handle", handle_codes)):
-            if codes is not None:
-                columns[name] = np.append(codes, np.int32(-1))[columns[name]]
-        complete_relative_paths(columns["file"], columns["layer"], paths)
-        return Signatures(**columns, unnamed=sorted(self._unnamed), unbelieved=self._unbelieved)
+    def packed(self, paths: Sequence[str]) -> Signatures:
+        """The whole table, after all parts were added; `paths` are by code."""
+        complete_relative_paths(self._columns["file"], self._columns["layer"], paths)
+        return Signatures(**self._columns, unnamed=sorted(self._unnamed), unbelieved=self._unbelieved)
 
 
 MAX_SIGNATURES = 1 << 24
@@ -490,7 +340,7 @@ class CallTableFiles:
         return inflate_frame(content, where=self._source.where(name))
 
     def _interpret(
-        self, table: CallTable, paths: Paths, handles: Handles, ids: Ints | None = None
+        self, table: CallTable, paths: PathTable, handles: HandleTable, *, is_part: bool = False
     ) -> Signatures:
         return interpret(
             table,
@@ -500,12 +350,12 @@ class CallTableFiles:
             interprocess_patterns=self._meta.interprocess_patterns,
             intraprocess_patterns=self._meta.intraprocess_patterns,
             user_function_id=_USER_FUNCTION_ID if self._meta.layout.function_bytes == 4 else None,
-            ids=ids,
+            is_part=is_part,
             ranks=self._meta.ranks,
         )
 
     def read(
-        self, name: str, source: TableBytes, paths: Paths, handles: Handles
+        self, name: str, source: TableBytes, paths: PathTable, handles: HandleTable
     ) -> tuple[Signatures | SignaturePacker, TableCounts]:
         """Read and interpret a call table, in parts if it is large, and keep the counts and texts needed later."""
         layout = self._meta.layout
@@ -523,26 +373,18 @@ class CallTableFiles:
                 return self._interpret(part.table, paths, handles), counts
             if packer is None:
                 packer = SignaturePacker(part.entries)
-            packer.add(part.ids, self._interpret(part.table, paths, handles, part.ids))
+            packer.add(part.ids, self._interpret(part.table, paths, handles, is_part=True))
         assert packer is not None
         return packer, counts
 
     def read_shared(self) -> tuple[Signatures, TableCounts, Sequence[str], int]:
         """Signatures, counts and texts, all paths, and the number of handles."""
         name = "recorder.cst" if self._meta.layout.framed else "0.cst"
+        paths, handles = PathTable(), HandleTable()
         with closing(self.open(name)) as source:
-            if source.size <= PART_BYTES:
-                paths, handles = PathTable(), HandleTable()
-                signatures, counts = self.read(name, source, paths, handles)
-                assert isinstance(signatures, Signatures)
-                return signatures, counts, paths.paths, len(handles)
-            some_paths, some_handles = InternedPaths(), InternedHandles()
-            packer, counts = self.read(name, source, some_paths, some_handles)
-        assert isinstance(packer, SignaturePacker)
-        path_codes, texts = some_paths.finish()
-        handle_codes, count = some_handles.finish()
-        signatures = packer.packed(texts, path_codes=path_codes, handle_codes=handle_codes)
-        return signatures, counts, texts, count
+            table, counts = self.read(name, source, paths, handles)
+        signatures = table.packed(paths.paths) if isinstance(table, SignaturePacker) else table
+        return signatures, counts, paths.paths, len(handles)
 
 
 class TableCounts:
