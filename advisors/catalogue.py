@@ -11,7 +11,7 @@ import functools
 import importlib
 import pkgutil
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from types import ModuleType
 
@@ -70,7 +70,8 @@ def explained(word: str) -> str:
     acting = [rule for rule in rules() if lower in (rule.id.lower(), rule.name)]
     texts = [(pattern, pattern.page().sections["Definition"].replace("-", "")) for pattern in patterns()]
     about = [pattern for pattern, text in texts if re.search(rf"\b{re.escape(lower)}\b", text)]
-    return "\n".join(map(page_text, (*acting, *named) or about or [find(word)]))
+    entries: Sequence[type[Rule | Pattern]] = [*acting, *named] or about or [find(word)]
+    return "\n".join(map(page_text, entries))
 
 
 def find(word: str) -> type[Rule]:

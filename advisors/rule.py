@@ -213,6 +213,7 @@ class Page:
 class Documented:
     """A rule or a pattern: a class whose docstring is its page, and whose numbers are thresholds."""
 
+    name: ClassVar[str]
     sections: ClassVar[tuple[str, ...]]
     """Sections of the docstring, after its first line, in this order."""
 
@@ -292,7 +293,6 @@ class Rule(Documented):
 
     sections: ClassVar[tuple[str, ...]] = SECTIONS
     id: ClassVar[str]
-    name: ClassVar[str]
     family: ClassVar[str]
     needs: ClassVar[tuple[Need, ...]] = ()
     needs_times: ClassVar[bool] = True

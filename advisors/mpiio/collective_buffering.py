@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 from vani.advisors import mpiio
 from vani.advisors.access_table import Traffic
 from vani.advisors.commands import comment
-from vani.advisors.data_files import Access, Item, LayerGroup
+from vani.advisors.data_files import Access, Item, LayerGroup, functions_of
 from vani.advisors.rule import Answer, Evidence, Finding, Gain, Rule, Verdict, known_figures
 from vani.advisors.small_requests import usual_at_most, usual_text
+from vani.models.run_time import seconds
 from vani.units import KiB, MiB, format_bytes, format_count, format_number, format_share
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ class CollectiveBuffering(Rule):
         system, below `max_request`, at least `min_operations` of them; the share of them that is strided or random,
         `min_interleaved` where pieces are between those of others; and the share of MPI-IO calls that are collective.
         If they are independent, also whether at least twice as much moves as they request; requests may then be large.
+        Independent calls in views whose requests are in no record count, too.
     Why
         Every small piece is a separate request, even if a process's pieces are consecutive, and neighbours in one
         stripe or block wait for each other's lock. Independent calls in a view with holes move the holes, too (data
@@ -79,6 +81,9 @@ class CollectiveBuffering(Rule):
         if why := use.missing("collective_share"):
             yield why
             return
+        if unseen := self._in_views(use, profile):
+            yield unseen
+            return
         sieved = [reads for reads in (False, True) if mpiio.sieves(use, profile, reads=reads)]
         moved = []
         for access in (Access(item, reads) for reads in sieved or (False, True) for item in use.items):
@@ -92,6 +97,33 @@ class CollectiveBuffering(Rule):
                 yield f"{use.app.name} calls collective functions already, without waiting for them"
             else:
                 yield self._judge(use, moved, min(shares), bool(sieved), profile, system)
+
+    def _in_views(self, use: LayerGroup, profile: Profile) -> Finding | None:
+        """The finding on independent calls in views, if no file-system call below them is recorded."""
+        traffic = Traffic.on(profile, use.paths)
+        rows = traffic.of("mpiio")
+        calls, moved = sum(row.calls for row in rows), traffic.requested or 0
+        if traffic.moved or not moved or (traffic.collective or 0.0) >= self.min_collective:
+            return None
+        if calls < self.min_operations or max(row.processes or 0 for row in rows) < 2:
+            return None
+        if not any(name.startswith("MPI_File_set_view") for name in functions_of(use.app, profile)):
+            return None
+        return Finding(
+            target=use.target,
+            reason=f"{use.app.name} makes {format_count(calls)} independent calls in views of {use.words}, for "
+            f"{format_bytes(moved)}. The requests below them are in no record. In a view with gaps, MPI-IO sends one "
+            "for each piece; collective calls join the pieces of all processes.",
+            confidence=0.4,
+            touched_s=sum(seconds(row.time_s) for row in rows) / use.app.processes,
+            acts_on="libraries",
+            recommended={"calls": "collective"},
+            current={"collective_share": traffic.collective},
+            evidence=[*use.layer_figures("collective_share", "asked.total"), *use.figures("path", "processes")],
+            gain="a trace by strace has the requests",
+            apply=comment(_calls(sorted({"read", "write"} & {row.direction for row in rows}, reverse=True), "")),
+            files=use.paths,
+        )
 
     def _objection(self, access: Access, use: LayerGroup, *, sieved: bool) -> str | None:
         pattern, share = access.item.io.access_pattern, use.layer.collective_share or 0.0
@@ -229,16 +261,18 @@ def _without_holes(traffic: Traffic, use: LayerGroup, before_s: float, *, reads:
     )
 
 
+def _calls(kinds: Sequence[str], place: str) -> str:
+    """Calls before and after, for "read" and "write"; `place` is "_at" for those with an offset."""
+    calls = [f"  MPI_File_{kind}{place}(...)  ->  MPI_File_{kind}{place}_all(...)" for kind in kinds]
+    return "\n".join(["in the program, with all processes of the communicator taking part:", *calls])
+
+
 def _lines(
     hints: dict[str, str], moved: list[Access], use: LayerGroup, *, is_independent: bool, own: bool
 ) -> list[str]:
     lines = []
     if is_independent:
-        kinds = sorted({access.kind for access in moved}, reverse=True)
-        calls = [f"  MPI_File_{kind}_at(...)  ->  MPI_File_{kind}_at_all(...)" for kind in kinds]
-        lines += comment(
-            "\n".join(["in the program, with all processes of the communicator taking part:", *calls])
-        )
+        lines += comment(_calls(sorted({access.kind for access in moved}, reverse=True), "_at"))
     if own:
         lines += comment("the program sets some of these with MPI_Info_set itself: change them there")
     return lines + mpiio.hint_lines(hints, use.path)

@@ -55,7 +55,6 @@ class Pattern(Documented):
     """
 
     sections: ClassVar[tuple[str, ...]] = ("Definition", "Why", "Source")
-    name: ClassVar[str]
     rules: ClassVar[tuple[str, ...]]
     attributes: ClassVar[tuple[str, ...]] = ()
 

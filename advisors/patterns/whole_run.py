@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from vani.advisors import data_files
 from vani.advisors.movers import FUNNEL_BYTES, are_plain, gathers, is_funnel, moves_collectively
@@ -155,7 +155,7 @@ class MetadataBound(Pattern):
         Half is our choice; 1,000 as Drishti's `small_requests_absolute`.
     """
 
-    rules = ("FLD001", "POS003", "LUS006", "LUS007", "HD5003")
+    rules: ClassVar[tuple[str, ...]] = ("FLD001", "POS003", "LUS006", "LUS007", "HD5003")
 
     def see(self, run: Workload) -> Seen | None:
         io = run.profile.workflow.io
@@ -290,7 +290,7 @@ class MemoryMapped(Pattern):
         mmap(2).
     """
 
-    rules = ()
+    rules = ("POS005",)
 
     def see(self, run: Workload) -> Seen | None:
         for at, entry in enumerate(run.profile.unseen or ()):

@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from vani.advisors.commands import quoted_path
-from vani.advisors.data_files import Access, Group, Item, by_folder, extent, posix_files, posix_items
+from vani.advisors.data_files import (
+    Access,
+    Group,
+    Item,
+    by_folder,
+    data_files,
+    extent,
+    posix_files,
+    posix_items,
+)
 from vani.advisors.movers import is_moved_within, is_rewritten
-from vani.advisors.rule import Finding, Gain, Rule, Verdict
+from vani.advisors.rule import Finding, Gain, Perhaps, Rule, Verdict, figures
 from vani.advisors.small_requests import usual_at_most
 from vani.models import staging
-from vani.units import GiB, KiB, format_bytes, format_count, format_share
+from vani.models.run_time import seconds
+from vani.units import GiB, KiB, MiB, counted, format_bytes, format_count, format_share
 
 if TYPE_CHECKING:
     from vani.schema.profile import Profile
@@ -22,10 +32,12 @@ class RandomAccesses(Rule):
 
     Looks at
         Data files that MPI-IO does not share, with at least `min_random` of their accesses at random offsets, usually
-        of less than `max_request`, at least `min_operations` in the files of one folder.
+        of less than `max_request`, at least `min_operations` in the files of one folder. Files of `min_mapped` or more
+        that several processes map into memory and do not write.
     Why
         Neither the client's read-ahead nor the server's cache can guess the next offset: each access waits for the
-        disk, and on a shared file for a lock as well.
+        disk, and on a shared file for a lock as well. The first touch of a mapped page is such a read, which no call
+        shows.
     Recommends
         Sort or batch accesses by offset before they are made; or first bring the file into memory or to the node's
         storage, where random offsets cost nothing.
@@ -61,6 +73,8 @@ class RandomAccesses(Rule):
     spare = 0.2
     # By default, a tmpfs may take half of the memory (tmpfs(5)).
     memory_share = 0.5
+    # As in BB001: the kernel reads a smaller file ahead soon.
+    min_mapped = 64 * MiB
     # Our choice: a file of this size is assumed to fit if the space on a node is unknown.
     small = GiB
 
@@ -69,14 +83,40 @@ class RandomAccesses(Rule):
         if moved and all(item.io.access_pattern is None for item in moved):
             return "files[].io.access_pattern is not known; supply a trace with offsets"
         items = [item for item in moved if self._is_random(item)]
+        mapped = self._mapped(profile)
         if not items:
-            return "most accesses go forward in their file, or have large pieces"
-        findings = [
+            return mapped or "most accesses go forward in their file, or have large pieces"
+        findings = mapped + [
             self._finding(group, self._node_local_folder(group, profile, system))
             for group in by_folder(items, profile)
             if _operations(group) >= self.min_operations
         ]
         return findings or f"no folder's files have {format_count(self.min_operations)} random accesses or more"
+
+    def _mapped(self, profile: Profile) -> list[Finding]:
+        """The findings on files that processes map into memory."""
+        findings = []
+        for at, entry in enumerate(profile.unseen or ()):
+            paths = entry.files if entry.kind == "memory_mapped" and (entry.bytes or 0) >= self.min_mapped else ()
+            files = data_files(profile, lambda file, paths=frozenset(paths): file.path in paths and not file.writers)
+            findings += [
+                Finding(
+                    target=group.target,
+                    reason=f"{counted(max(item.file.processes for item in group.items), 'process')} map {group.words} "
+                    f"into memory, at most {format_bytes(entry.bytes)} together: the first touch of each page reads "
+                    "from the file, a few pages at a time, in the order in which the program needs them.",
+                    confidence=0.4,
+                    touched_s=seconds(profile.workflow.runtime_s),
+                    recommended={"order": "whole"},
+                    current={"mapped_bytes": entry.bytes},
+                    evidence=figures(entry, f"unseen[{at}]", "kind", "count", "bytes"),
+                    gain=Perhaps("no call shows how long the pages take"),
+                    apply=_WHOLE,
+                    files=group.paths,
+                )
+                for group in by_folder((item for item in files if item.file.processes > 1), profile)
+            ]
+        return findings
 
     def _is_random(self, item: Item) -> bool:
         io = item.io
@@ -147,6 +187,13 @@ class RandomAccesses(Rule):
             apply="\n".join(lines),
             files=group.paths,
         )
+
+
+_WHOLE: Final = (
+    "in the program: read the file whole and in order before the pages are needed,\n"
+    "  madvise(address, bytes, MADV_POPULATE_READ), or read(2) in pieces of 4 MiB in place of the mapping;\n"
+    "  or copy the file to each node first"
+)
 
 
 def _operations(group: Group) -> int:

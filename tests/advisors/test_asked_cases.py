@@ -44,6 +44,16 @@ def test_independent_calls_in_a_view_become_collective(tmp_path):
     assert "4 times as much" in found["MIO001"]
 
 
+def test_independent_calls_become_collective_where_the_requests_below_are_in_no_record(tmp_path):
+    reasons = recommended("ompvind-recorder", tmp_path)
+    assert next(iter(reasons)) == "MIO001"
+    assert "36 independent calls in views" in reasons["MIO001"]
+
+
+def test_a_file_that_several_processes_map_is_read_whole(tmp_path):
+    assert next(iter(recommended("mapped-weights-strace", tmp_path))) == "POS005"
+
+
 def test_collective_calls_come_before_sieving_is_switched_off(tmp_path):
     found = recommended("ior-noncontig.txt", tmp_path)
     assert next(iter(found)) == "MIO001"
