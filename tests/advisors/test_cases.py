@@ -16,10 +16,11 @@ from builders import profile, shared, system
 
 from vani.advisors.catalogue import find
 from vani.advisors.judge import judge
-from vani.schema.advice import ProfileRef, SystemRef
+from vani.schema.advice import Advice, ProfileRef, SystemRef
 from vani.units import parse_bytes
 
 CASES = Path(__file__).parent / "cases"
+PAIRS = yaml.safe_load((Path(__file__).parents[1] / "pairs/pairs.yaml").read_text())
 
 
 def load_cases() -> list[Any]:
@@ -47,11 +48,11 @@ def repeated(path: str, repeat: int = 1, **settings: Any) -> list[dict[str, Any]
     return [shared(path.replace("$", str(i)) if repeat > 1 else path, **settings) for i in range(int(repeat))]
 
 
-@pytest.mark.parametrize(("rule", "case"), load_cases())
-def test_case(rule, case):
+def judged(rule: str, case: dict[str, Any]) -> Advice:
+    """The advice of a rule, and those that its case names, on the case's profile."""
     settings = plain(case.get("profile", {}))
     files = [made for one in settings.pop("files", []) for made in repeated(**one)]
-    advice = judge(
+    return judge(
         profile(files, **settings),
         system(**plain(case.get("system", {}))),
         profile_ref=ProfileRef(path=None, sha256=""),
@@ -59,7 +60,11 @@ def test_case(rule, case):
         select=[rule, *case.get("together_with", [])],
         thresholds={find(rule).id: case.get("thresholds", {})},
     )
-    expect = case["expect"]
+
+
+@pytest.mark.parametrize(("rule", "case"), load_cases())
+def test_case(rule, case):
+    advice, expect = judged(rule, case), case["expect"]
     recommended = [one for one in advice.recommendations if one.rule == rule]
     silent = [one for one in advice.no_recommendation if one.rule == rule]
     if "nothing" in expect:
@@ -95,3 +100,12 @@ def test_case(rule, case):
         else:
             tolerance = expect.get("tolerance", 1e-3)
             assert {k: got[k] for k in wanted} == pytest.approx(wanted, rel=tolerance)
+
+
+@pytest.mark.parametrize("rule", [rule for rule, pair in PAIRS.items() if "hand_made" in pair])
+def test_a_rule_survives_its_advice_in_hand_made_profiles(rule):
+    cases = yaml.load((CASES / f"{rule}.yaml").read_text(), yaml.CSafeLoader)
+    before, after = (judged(rule, cases[name]) for name in PAIRS[rule]["hand_made"])
+    assert rule in {entry.rule for entry in before.recommendations}
+    assert rule not in {entry.rule for entry in after.recommendations}
+    assert next(entry.why for entry in after.no_recommendation if entry.rule == rule)

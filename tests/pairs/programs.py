@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import os
+import random
 import sqlite3
 import sys
 from pathlib import Path
@@ -58,11 +59,128 @@ def again(folder: Path, *, after: bool) -> None:
             file.read()
 
 
-PAIRS = {
-    "flushes": ("POS010", flushes), "commits": ("POS010", commits), "opens": ("POS003", opens),
-    "pieces": ("POS002", pieces), "again": ("POS011", again),
-}  # fmt: skip
-"""The rule whose advice each program follows."""
+def offsets(folder: Path, *, after: bool) -> None:
+    """Read pieces of 4 KiB in a random order, or in the order of the file."""
+    name, order = folder / "table", list(range(3000))
+    name.write_bytes(bytes(3000 * 16384))
+    if not after:
+        random.Random(1).shuffle(order)
+    with name.open("rb", buffering=0) as file:
+        for number in order:
+            file.seek(number * 16384)
+            file.read(4096)
+
+
+def synchronous(folder: Path, *, after: bool) -> None:
+    """Write through a descriptor with O_DSYNC, or without it and flush once."""
+    descriptor = os.open(folder / "records", os.O_WRONLY | os.O_CREAT | (0 if after else os.O_DSYNC))
+    for _ in range(400):
+        os.write(descriptor, b"x" * 8192)
+    os.fsync(descriptor)
+
+
+def small_files(folder: Path, *, after: bool) -> None:
+    """Write a file for each of 2,000 results, or one file with all of them."""
+    if after:
+        (folder / "results").write_bytes(b"x" * 2_000_000)
+        return
+    for number in range(2000):
+        (folder / f"result{number}").write_bytes(b"x" * 1000)
+
+
+def epochs(folder: Path, *, after: bool) -> None:
+    """Read 1,000 samples of 8 KB in each of three epochs, from a file each or from one of all. An earlier run made them."""
+    source = folder / ("packed" if after else "samples")
+    for _ in range(3):
+        for name in [source / "all"] if after else sorted(source.iterdir()):
+            name.read_bytes()
+
+
+def before_epochs(folder: Path) -> None:
+    """Make the samples, outside of the trace."""
+    for name in ("samples", "packed"):
+        (folder / name).mkdir()
+    for number in range(1000):
+        (folder / "samples" / f"{number}.raw").write_bytes(b"x" * 8000)
+    (folder / "packed/all").write_bytes(b"x" * 8_000_000)
+
+
+def filled(folder: Path, *, after: bool) -> None:
+    """Write one step after another into chunks of 64 steps, which HDF5 fills first, or into chunks of one step."""
+    import h5py  # noqa: PLC0415 - other programs start without it
+    import numpy as np  # noqa: PLC0415
+
+    with h5py.File(folder / "steps.h5", "w") as file:
+        steps = file.create_dataset("steps", (64, 512, 512), "f4", chunks=(1 if after else 64, 512, 512))
+        for number in range(64):
+            steps[number] = np.full((512, 512), number, "f4")
+
+
+def rows(folder: Path, *, after: bool) -> None:
+    """Read rows of chunks that do not fit the cache, or with a cache for them."""
+    import h5py  # noqa: PLC0415 - other programs start without it
+
+    with h5py.File(folder / "field.h5", "r", rdcc_nbytes=(1 << 26) if after else (1 << 20)) as file:
+        for number in range(file["field"].shape[0]):
+            file["field"][number]
+
+
+def before_rows(folder: Path) -> None:
+    """Make the field, outside of the trace."""
+    import h5py  # noqa: PLC0415 - other programs start without it
+    import numpy as np  # noqa: PLC0415
+
+    with h5py.File(folder / "field.h5", "w") as file:
+        file.create_dataset("field", data=np.zeros((1024, 8192)), chunks=(512, 4096))
+
+
+def rank() -> int:
+    """Number of this process among those of mpirun."""
+    return int(os.environ.get("PMI_RANK", os.environ.get("OMPI_COMM_WORLD_RANK", "0")))
+
+
+def funnel(folder: Path, *, after: bool) -> None:
+    """Rank 0 writes the data of four, or each writes its own."""
+    if after or rank() == 0:
+        with (folder / f"state{rank()}").open("wb", buffering=0) as file:
+            for _ in range(16 if after else 64):
+                file.write(b"x" * 4_194_304)
+
+
+def uneven(folder: Path, *, after: bool) -> None:
+    """Rank 1 writes ten times what the others write, or all write as much."""
+    pieces = 20 if after else 68 if rank() == 1 else 4
+    with (folder / f"part{rank()}").open("wb", buffering=0) as file:
+        for _ in range(pieces):
+            file.write(b"x" * 4_194_304)
+            os.fsync(file)
+
+
+def interleaved(folder: Path, *, after: bool) -> None:
+    """Four ranks write records of 47,008 bytes in turn into one file, or a block of their own."""
+    descriptor = os.open(folder / "shared", os.O_WRONLY | os.O_CREAT)
+    for number in range(6 if after else 400):
+        size = 4_194_304 if after else 47_008
+        place = rank() * 6 + number if after else number * 4 + rank()
+        os.pwrite(descriptor, b"x" * size, place * size)
+
+
+def read_by_all(folder: Path, *, after: bool) -> None:
+    """Each of eight ranks reads the same table, or rank 0 alone (and would broadcast it)."""
+    if after and rank():
+        return
+    with (folder / "table").open("rb", buffering=0) as file:
+        while file.read(1 << 20):
+            pass
+
+
+def before_read_by_all(folder: Path) -> None:
+    """Make the table, outside of the trace."""
+    (folder / "table").write_bytes(bytes(48 << 20))
+
+
+PROGRAMS = {name: program for name, program in globals().items() if callable(program) and name != "Path"}
+"""Each function by its name; `before_NAME` prepares the folder of NAME."""
 
 if __name__ == "__main__":
-    PAIRS[sys.argv[1]][1](Path(sys.argv[3]), after=sys.argv[2] == "after")
+    PROGRAMS[sys.argv[1]](Path(sys.argv[3]), after=sys.argv[2] == "after")

@@ -1,7 +1,6 @@
 """Every rule survives its own advice: the program before gets it, the program after the change does not.
 
-The programs run and are traced by strace. Rules about parallel file systems have hand-made profiles in
-tests/advisors/cases.
+`pairs.yaml` has the pair of each rule. Those of hand-made profiles are tested in tests/advisors/test_cases.py.
 """
 
 from __future__ import annotations
@@ -11,42 +10,86 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml
 
 import vani
-from tests.pairs.programs import PAIRS
+from benchmarks.first_advice import CASES as RECORDED
+from benchmarks.first_advice import unpacked
+from tests.pairs.programs import PROGRAMS
+from vani.advisors.catalogue import rules
 
-PROGRAMS = Path(__file__).with_name("programs.py")
-BY_DAY = ("commits", "opens")
-
-pytestmark = pytest.mark.skipif(shutil.which("strace") is None, reason="strace is not installed")
+FOLDER = Path(__file__).parent
+PAIRS: dict[str, dict[str, Any]] = yaml.safe_load((FOLDER / "pairs.yaml").read_text())
+MACHINE = "generic-lustre"
 
 
 @pytest.fixture
 def far():
     """A folder that does not count as storage of the node, as /tmp does."""
-    with tempfile.TemporaryDirectory(dir="/var/tmp") as folder:
+    with tempfile.TemporaryDirectory(dir=Path.home(), prefix=".vani-pair-") as folder:
         yield Path(folder)
 
 
-def advice_on(pair: str, state: str, folder: Path) -> vani.Advice:
+def of_kind(kind: str, *, by_day: tuple[str, ...] = ()) -> list[Any]:
+    """The rules with this kind of pair; those that are not by day are slow."""
+    named = [rule for rule, pair in PAIRS.items() if kind in pair]
+    return [pytest.param(rule, marks=() if rule in by_day else pytest.mark.slow) for rule in named]
+
+
+def numbered(advice: vani.Advice) -> list[str]:
+    return [entry.rule for entry in advice.recommendations if entry.severity != "info" and entry.rule != "MAT001"]
+
+
+def is_silent(rule: str, pair: dict[str, Any], advice: vani.Advice) -> None:
+    assert rule not in numbered(advice)
+    assert next(entry.why for entry in advice.no_recommendation if entry.rule == rule)
+    assert pair.get("gone") not in {seen.pattern for seen in advice.diagnosis or ()}
+
+
+def advice_on(program: str, state: str, folder: Path, ranks: int) -> vani.Advice:
     data, trace = folder / "data", folder / "trace"
     data.mkdir(parents=True)
-    program = [sys.executable, PROGRAMS, pair, state, data]
+    PROGRAMS.get(f"before_{program}", Path.exists)(data)
     traced = [sys.executable, "-m", "vani", "trace", "--tracer", "strace", "--no-collect", "-o", trace, "--"]
-    subprocess.run([*traced, *program], check=True, capture_output=True)
-    return vani.advise(vani.profile(trace, store=folder / "store"), system="generic-lustre")
+    started = ["mpirun", "-n", str(ranks)] if ranks else []
+    command = [*traced, *started, sys.executable, FOLDER / "programs.py", program, state, data]
+    subprocess.run(command, check=True, capture_output=True)
+    return vani.advise(vani.profile(trace, store=folder / "store"), system=MACHINE)
 
 
-@pytest.mark.parametrize(
-    "pair", [pytest.param(pair, marks=() if pair in BY_DAY else pytest.mark.slow) for pair in PAIRS]
-)
-def test_a_rule_survives_its_own_advice(pair, far):
-    rule, _ = PAIRS[pair]
+def test_every_rule_has_a_pair_or_a_reason():
+    assert list(PAIRS) == sorted(rule.id for rule in rules())
+    about = ("BB", "BEE", "CEP", "DAO", "GPF", "LUS", "MIO004", "PFL")
+    for rule, pair in PAIRS.items():
+        assert len({"run", "recorded", "hand_made", "missing"} & pair.keys()) == 1
+        assert "hand_made" not in pair or rule.startswith(about) or len(pair["why"]) > 10
+
+
+@pytest.mark.skipif(shutil.which("strace") is None, reason="strace is not installed")
+@pytest.mark.parametrize("rule", of_kind("run", by_day=tuple(rule for rule in PAIRS if PAIRS[rule].get("by_day"))))
+def test_a_rule_survives_its_own_advice(rule, far):
+    pair = PAIRS[rule]
+    ranks = pair.get("ranks", 0)
+    if ranks and shutil.which("mpirun") is None:
+        pytest.skip("mpirun is not installed")
     for number in range(2):
-        given = advice_on(pair, "before", far / f"before{number}")
-        assert rule in [entry.rule for entry in given.recommendations if entry.severity != "info"]
-    given = advice_on(pair, "after", far / "after")
-    assert rule not in [entry.rule for entry in given.recommendations]
-    assert next(entry.why for entry in given.no_recommendation if entry.rule == rule)
+        given = advice_on(pair["run"], "before", far / f"before{number}", ranks)
+        assert rule in numbered(given)
+        assert pair.get("gone") in {None, *(seen.pattern for seen in given.diagnosis)}
+    is_silent(rule, pair, advice_on(pair["run"], "after", far / "after", ranks))
+
+
+@pytest.mark.skipif(not RECORDED.is_dir(), reason="the recorded runs are not here")
+@pytest.mark.parametrize("rule", of_kind("recorded"))
+def test_a_rule_survives_its_advice_in_recorded_runs(rule, tmp_path):
+    pair = PAIRS[rule]
+    before, after = (
+        vani.advise(vani.profile(unpacked(RECORDED / name, tmp_path), store=tmp_path / f"{name}.store"), system=MACHINE)
+        for name in pair["recorded"]
+    )
+    assert rule in numbered(before)
+    assert pair.get("gone") in {None, *(seen.pattern for seen in before.diagnosis)}
+    is_silent(rule, pair, after)
