@@ -150,8 +150,6 @@ def _score() -> ModuleType:
     spec = importlib.util.spec_from_file_location("diagnosis_score", LABELS / "score.py")
     score = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(score)
-    score.RULES["sets"]["diobench"]["strided"] = None
-    score.RULES["sets"]["tracebench"]["strided"] = "access_pattern"
     score.RULES["names"] = {name.replace("_", "-"): named for name, named in dimensions().items()}
     return score
 

@@ -11,7 +11,7 @@ from vani.advisors.catalogue import patterns
 
 NAMED = {
     "access_granularity", "metadata_intensity", "parallelism_efficiency", "access_pattern", "interface_choice",
-    "throughput_utilization", "many_files", "shared_file", "few_targets", "strided",
+    "throughput_utilization", "many_files", "shared_file", "few_targets",
 }  # fmt: skip
 
 

@@ -10,7 +10,7 @@ from vani.advisors.folder_table import LOOKS, Search, searches
 from vani.advisors.movers import are_plain
 from vani.advisors.patterns import MOST, NOTABLE, FilePattern, Pattern, RequestPattern, Seen, Workload
 from vani.advisors.rule import Target
-from vani.advisors.small_requests import SMALL, small_share_of
+from vani.advisors.small_requests import SMALL, small_share_of, usual_at_most
 from vani.models.io_time import lookup_share
 from vani.units import KiB, MiB
 
@@ -93,17 +93,30 @@ class RandomAccess(OffsetPattern):
 
     Definition
         In files of 64 KiB or more, at least 20 % of the requests begin neither further on nor at a constant distance,
-        with a tenth of the bytes or seconds, and these are many
+        with a tenth of the bytes or seconds, and these are many; also requests below 64 KiB at a constant distance of
+        64 KiB or more that is no whole number of pages
     Why
         A client cannot read ahead, and a disk moves its head for each request.
     Source
-        Drishti (Bez et al., PDSW 2022): 20 % of the requests.
+        Drishti (Bez et al., PDSW 2022): 20 % of the requests. Lustre's client (`index_in_stride_window` in
+        lustre/llite/rw.c): read-ahead follows steps whose pages are equally many.
     """
 
     rules = ("POS005", "LUS008")
     kind = "random"
     # Drishti's `random_operations`.
     least = 0.2
+    block = 4 * KiB
+
+    def part(self, item: data_files.Item, run: Workload) -> tuple[float, float | None] | None:
+        io, stride = item.io, abs(item.file.stride or 0)
+        usual = usual_at_most(data_files.Access(item, io.ops.read >= io.ops.write).sizes)
+        if io.access_pattern is None or usual is None or usual >= SMALL or stride < SMALL or stride % self.block == 0:
+            return super().part(item, run)
+        share = io.access_pattern.strided + io.access_pattern.random
+        if share < self.least or is_tiny(item):
+            return None
+        return item.requests * share, share * ((io.time_s.read or 0.0) + (io.time_s.write or 0.0))
 
 
 class StridedAccess(OffsetPattern):

@@ -91,6 +91,16 @@ def test_strides_belong_to_one_process_or_are_interleaved(strided, expected):
     assert "strided_access" not in several
 
 
+@pytest.mark.parametrize(
+    ("stride", "size", "expected"),
+    [(188_032, 47_008, True), (47 * 4096, 47_008, False), (65_535, 8_191, False), (188_032, 64 * KiB, False)],
+)
+def test_small_requests_in_far_steps_of_no_whole_pages_are_random(stride, size, expected):
+    seen = names(shared(written=4000 * size, transfer=size, consecutive=0.0, strided=1.0, stride=stride))
+    assert ("random_access" in seen) is expected
+    assert "interleaved_access" in seen
+
+
 @pytest.mark.parametrize(("megabytes", "expected"), [(10, True), (9, False)])
 def test_a_shared_file_has_a_tenth_of_the_bytes(megabytes, expected):
     files = [shared(written=megabytes * MiB), file(written=(100 - megabytes) * MiB)]

@@ -5,11 +5,13 @@ from __future__ import annotations
 import tarfile
 
 import pytest
+from builders import profile, system
 
 import vani
 from tests.analyzers.test_asked import case
 from vani.advisors.access_table import REQUEST, Part
-from vani.advisors.judge import diagnosis
+from vani.advisors.judge import advise_document, diagnosis
+from vani.render.advice import to_markdown as markdown
 from vani.render.answers import worth_showing
 from vani.schema.advice import Observation
 
@@ -68,6 +70,8 @@ def test_screens_leave_out_what_takes_less_than_a_hundredth_unless_nothing_takes
     large, small, unknown = seen(0.4), seen(0.009), seen(None)
     assert worth_showing([large, small, unknown]) == [large, unknown]
     assert worth_showing([small]) == [small]
+    advice = advise_document(profile(), system()).model_copy(update={"diagnosis": [large, small, unknown]})
+    assert markdown(advice).count("| small requests |") == 2
 
 
 @pytest.mark.parametrize("name", ["h5sub-recorder", "indep-recorder", "wa-recorder"])

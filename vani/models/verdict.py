@@ -88,6 +88,8 @@ _WHAT_WAS_MISSED: Final[dict[UnseenKind, tuple[str, str, str]]] = {
         " made, whose bytes were not recorded",
     ),
 }
+_EVEN: Final = 0.999
+"""Least mean I/O time of processes that take the same time, as a share of the most."""
 _CAUSE_SAYS_MORE: Final = ("module_off", "module_partial", "names_excluded")
 """Kinds of which the cause lists the modules or the names."""
 
@@ -245,28 +247,43 @@ def _too_short(time: IOTime) -> str:
 
 
 def _shares_in_words(profile: Profile, time: IOTime, *, at_least: bool) -> str:
-    """`I/O takes 23 % of the run, 20 % in the slowest process (rank 0)`."""
+    """`I/O takes 20 % of the run in the slowest process (rank 0), 23 % in at least one`.
+
+    The share that decides comes first.
+    """
     workflow = profile.workflow
     looking = f"look-ups of names {format_share(time.of_run(time.lookups_s))}"
     if not workflow.io.time_s.total and time.lookups_s:
         return f"L{looking[1:].replace('names', 'names take')} of the run"
     if not workflow.io.time_s.total:
         return "I/O takes less time than the trace's clock can resolve"
-    busy = format_share(workflow.io_time_share)
-    text = f"I/O takes {'at least ' if at_least else ''}{busy}"
+    busy, of_run = format_share(workflow.io_time_share), " of the run"
     most = format_share(time.of_run(time.calls_most_s))
     # Unrecorded I/O may exceed the upper bound of the recorded.
     if "workflow.io.busy_s.total" in profile.bounds and most != busy and not at_least:
-        text += f" to {most}"
-    text += " of the run"
-    if time.traces > 1:
-        text += f" ({format_seconds(time.busy_s)})"
-    if workflow.processes > 1 and workflow.io_time_share_slowest is not None:
-        text += f", {format_share(workflow.io_time_share_slowest)} in the slowest process{_rank(profile, time.slowest)}"
+        busy += f" to {most}"
+    text = "at least " if at_least else ""
+    names, begin = time.libraries[0] if time.libraries else "I/O libraries", "I/O takes "
     if time.is_in_libraries:
-        names = time.libraries[0] if time.libraries else "I/O libraries"
-        text += f", and calls of {names} {format_share(time.share)}{_rank(profile, time.caller)}"
+        begin = f"Calls of {names} take {format_share(time.share)}{of_run}{_rank(profile, time.caller)}, and I/O "
+        of_run = ""
+    slowest = format_share(workflow.io_time_share_slowest)
+    if workflow.processes == 1 or workflow.io_time_share_slowest is None:
+        text += f"{busy}{of_run}"
+    elif time.traces > 1:
+        text += f"{busy}{of_run} ({format_seconds(time.busy_s)}), {slowest} in {_slowest(profile, time)}"
+    else:
+        text += f"{slowest}{of_run} in {_slowest(profile, time)}, {busy} in at least one"
+    text = begin + text
     return f"{text}, and {looking}" if time.of_run(time.lookups_s) >= HARDLY else text
+
+
+def _slowest(profile: Profile, time: IOTime) -> str:
+    """The process with most I/O time in words. Counts of all processes together name none if they fit an even share."""
+    mean_s = profile.apps[0].balance.mean_io_time_s if len(profile.apps) == 1 and profile.apps[0].balance else None
+    if time.slowest is not None and (mean_s or 0.0) >= _EVEN * time.slowest.time_s > 0:
+        return "every process"
+    return f"the slowest process{_rank(profile, time.slowest)}"
 
 
 def _rank(profile: Profile, slowest: Slowest | None) -> str:

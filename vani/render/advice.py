@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from vani.render.answers import acts_on, pattern_words, place
+from vani.render.answers import acts_on, pattern_words, place, worth_showing
 from vani.render.table import cell, code, csv_table, escaped, fenced, markdown_table
 from vani.render.wording import (
     benchmark_lines,
@@ -46,7 +46,7 @@ def to_markdown(advice: Advice, **_: object) -> str:
     for number, recommendation in enumerate(advice.recommendations, 1):
         lines += ["", *_section(number, recommendation)]
     if advice.diagnosis:
-        lines += ["", "## The program", "", *_observations(advice.diagnosis)]
+        lines += ["", "## The program", "", *_observations(worth_showing(advice.diagnosis))]
     if advice.no_recommendation:
         lines += ["", "## Nothing to recommend", ""]
         lines += [f"- {silent.rule}: {escaped(silent.why)}" for silent in advice.no_recommendation]
