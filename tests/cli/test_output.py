@@ -223,6 +223,17 @@ def test_unread_pipe_is_not_an_error(desk, mix):
     assert (done.stdout, done.stderr) == ("schema: vani.profile/4\n", "")
 
 
+def test_clock_beyond_python_s_range_is_named(run, mix, monkeypatch):
+    # As `time` raises it where the system's clock shows the year 2311.
+    def broken(*_, **__):
+        raise OverflowError("timestamp too large to convert to C _PyTime_t")
+
+    monkeypatch.setattr("vani.cli.characterise.characterise", broken)
+    done = run("profile", mix)
+    assert (done.status, done.out) == (2, "")
+    assert done.line == "this machine's clock is later than the year 2262, beyond what Python can represent; set it"
+
+
 @pytest.mark.parametrize("is_checkout", [True, False])
 def test_internal_error_is_reported_in_one_line(run, mix, monkeypatch, tmp_path, is_checkout):
     def broken(*_, **__):

@@ -46,7 +46,10 @@ def findings(kind: str, folder: Path, random_: random.Random) -> list[Finding]:
     # Faults are raised, and inputs do not share a cache.
     os.environ |= {"VANI_TRACEBACK": "1", "VANI_CACHE": str(folder / "cache")}
     try:
-        of_kind = {"document": _document, "plan": _plan, "model": _model}.get(kind)
+        of_kind = {
+            "document": _document, "plan": _plan, "model": _model, "results": _results, "centre": _centre,
+            "tuned": _tuned,
+        }.get(kind)  # fmt: skip
         return of_kind(random_) if of_kind is not None else _trace(kind, random_)
     finally:
         os.chdir(here)
@@ -54,7 +57,7 @@ def findings(kind: str, folder: Path, random_: random.Random) -> list[Finding]:
 
 def _trace(kind: str, random_: random.Random) -> list[Finding]:
     scheduler = random_.choice(("synchronous", "synchronous", "threads"))
-    trace = "input/trace" if kind in ("darshan", "strace") else "input"
+    trace = {"darshan": "input/trace", "strace": "input/trace", "otf2": "input/traces.otf2"}.get(kind, "input")
     profile = ("profile", trace, "-q", "-o", "p.yaml", "--scheduler", scheduler)
     status, found = _command(*profile)
     if random_.random() < 0.3:
@@ -67,7 +70,11 @@ def _trace(kind: str, random_: random.Random) -> list[Finding]:
     if status == 0 and random_.random() < 0.4:
         found += _document(random_, "p.yaml")
     if random_.random() < 0.1:
-        found += _command("table", trace, "--format", "json", "-o", "t.json")[1]
+        found += _command("diff", trace, trace, "-o", "t.json")[1]
+    if kind == "darshan" and random_.random() < 0.3:
+        found += _command("history", "add", trace, "--database", "h.sqlite", "--judge", "0", "-q")[1]
+    if random_.random() < 0.1:
+        found += _command("convert", trace, "converted", "-q")[1]
     return found
 
 
@@ -92,12 +99,24 @@ def _document(random_: random.Random, name: str = "input/p.yaml") -> list[Findin
         ("report", name, "-q", "-o", random_.choice(("r.html", "r.html", "r.md", "r.txt"))),
         ("plot", random_.choice(sorted(plots())), name, "-q", "-o", "plot.svg"),
         ("plot", random_.choice(sorted(plots())), name, "-q", "-o", "plot.svg"),
-        ("table", name, "--format", random_.choice(("text", "csv", "json")), "-o", "t"),
+        ("diff", name, name, name, "-o", random_.choice(("t.txt", "t.csv", "t.json"))),
         ("diff", name, name),
         ("check", name, "-q", "--save", "b.yaml"),
         ("check", name, "--format", random_.choice(("text", "json", "sarif", "junit"))),
     ]
     return _command(*random_.choice(ways))[1]
+
+
+def _results(_: random.Random) -> list[Finding]:
+    return _command("advise", "input", "--system", "generic-lustre", "-q", "-o", "a.yaml")[1]
+
+
+def _centre(_: random.Random) -> list[Finding]:
+    return _command("centre", "check", "--config", "input/centre.toml")[1]
+
+
+def _tuned(_: random.Random) -> list[Finding]:
+    return _command("tune", "--state", "input", "--show")[1]
 
 
 def _model(random_: random.Random) -> list[Finding]:
@@ -151,7 +170,7 @@ def _command(*args: str) -> tuple[int | None, list[Finding]]:
         wrong.append(f"took {took:.0f} s of processor time")
     if peak > MAX_MEMORY:
         wrong.append(f"took {peak >> 20} MiB")
-    is_verdict = args[0] in ("check", "diff") or args[:2] == ("plan", "check")
+    is_verdict = args[0] in ("check", "diff") or args[:2] in (("plan", "check"), ("centre", "check"))
     if status is not None and status not in ((0, 1, 2) if is_verdict else (0, 2)):
         wrong.append(f"ended with status {status}: {said[-500:]}")
     if status == 2:

@@ -260,6 +260,11 @@ _WAYS: dict[str, list[Callable[[Files, random.Random], None]]] = {
     "plan": [*_ANY, _scalar, _scalar, _scalar, _scalar, _scalar, _scalar, _lines, _lines, _deep],
     "darshan": [_in_place, _in_place, _in_place, _empty, _repeat, _text, _text],
     "strace": [_in_place, _in_place, _empty, _repeat, _text, _text, _text, _lines, _lines],
+    "dftracer": [*_ANY, _text, _text, _lines],
+    "otf2": [*_ANY, _in_place, _in_place],
+    "results": [_in_place, _empty, _repeat, _text, _text, _text, _lines],
+    "centre": [_in_place, _empty, _repeat, _text, _text, _scalar, _lines, _deep],
+    "tuned": [_in_place, _empty, _repeat, _scalar, _scalar, _scalar, _lines, _deep],
     "model": [_in_place, _empty, _repeat, _text, _text, _text, _lines],
     "document": [_in_place, _empty, _repeat, _scalar, _scalar, _scalar, _scalar, _lines, _lines, _deep],
 }

@@ -2,23 +2,50 @@
 
 from __future__ import annotations
 
+import gzip
+import json
 import shutil
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 
 import vani
+from tests.traces.darshan_writer import POSIX, Log, Record, log_bytes
 from tests.traces.recorder_writer import Call, write_trace
 from vani import centre
+from vani.schema.document import dumps
+from vani.schema.tuned import Candidate, Setting, Tuned, TunedRun
 
 __all__ = ["KINDS", "Seed", "seeds"]
 
 TESTS = Path(__file__).resolve().parents[1]
-KINDS = ("recorder", "parquet", "store", "document", "plan", "darshan", "strace", "model")
+KINDS = (
+    "recorder", "parquet", "store", "document", "plan", "darshan", "strace", "model", "dftracer", "otf2", "results",
+    "centre", "tuned",
+)  # fmt: skip
 
 _MAX_BYTES = 100_000
+_BOMB = 8 << 20
+"""Bytes of content of a compressed bomb: larger ones would take most of the time."""
+_CENTRE = b"""darshan = "."
+jobs = "jobs.txt"
+history = "history.sqlite"
+system = "generic-lustre"
+every_s = 3600.0
+address = "127.0.0.1"
+port = 0
+names = ["localhost"]
+open = false
+[file_system]
+mount = "/lustre"
+targets = 16
+stripe_count = 4
+stripe_size = 1048576
+"""
 _LAYOUTS = ("2.3", "2.4", "2.5p", "2.5g", "3.0", "3.x-mt", "3.x-dat", "3.x-mt2", "3.x-dat2")
 _ROWS = 60
 _PLANS = TESTS.parent / "examples" / "plan"
@@ -163,6 +190,55 @@ def _plans() -> list[Seed]:
     return found
 
 
+def _tuned() -> bytes:
+    """The state of a session with a run."""
+    setting = Candidate(rule="R", name="r", reason="", expected=None, setting=Setting(layout="-c 8"))
+    run = TunedRun(number=1, candidates=[], folder="f", outcome="ended", seconds=10.0)
+    session = Tuned(
+        version="1", begun="2026-03-03T00:00:00+00:00", host="n1", command=["a"], data="/d", fresh="subfolder",
+        most_runs=5, candidates=[setting], runs=[run],
+    )  # fmt: skip
+    return dumps(session).encode()
+
+
+def _bombs(work: Path) -> list[Seed]:
+    """Megabytes of content that compress to little, for each format that is compressed."""
+    line = _PRINTED.splitlines(keepends=True)[-1]
+    printed = gzip.compress(_PRINTED + line * (_BOMB // 4 // len(line)))
+    records = [Record(POSIX, "/lustre/out", 0, {"WRITES": 1, "BYTES_WRITTEN": 8})] * (_BOMB // 720)
+    log = log_bytes(Log("/opt/ior", 4, 1_700_000_000, 50.0, records=records), level=9)
+    event = {"id": 1, "name": "write", "cat": "POSIX", "pid": 7, "tid": 7, "ts": 1_000_000, "dur": 5, "ph": 1}
+    events = json.dumps(event | {"args": {"hhash": "aa", "ret": 4096}}, separators=(",", ":")).encode() + b"\n"
+    calls = [Call("write", ("/s/own", "%p", "4096"), start=1000 * i, end=1000 * i + 400) for i in range(20_000)]
+    write_trace(work / "bomb", [calls], layout="3.0")
+    row = pq.read_table(TESTS / "data" / "parquet" / "cm1-lassen" / "part.0.parquet").slice(5, 1)
+    table = pa.concat_tables([row] * 50_000).combine_chunks()
+    (work / "bomb.parquet").mkdir(parents=True)
+    pq.write_table(table, work / "bomb.parquet" / "part.0.parquet", compression="zstd")
+    return [
+        Seed("darshan", "printed bomb", {"trace": printed}),
+        Seed("darshan", "bomb", {"trace": log}),
+        Seed("dftracer", "bomb", {"run-app.pfw.gz": gzip.compress(events * (_BOMB // len(events)))}),
+        _of_folder("recorder", "bomb", work / "bomb"),
+        _of_folder("parquet", "bomb", work / "bomb.parquet"),
+    ]
+
+
+def _otf2(folder: Path) -> list[Seed]:
+    """An archive of two processes, where OTF2 is installed."""
+    try:
+        from tests.otf2_archives import archive, opened, operation  # noqa: PLC0415 - an extra
+    except pytest.skip.Exception:
+        return []
+    with archive(folder, processes=2) as a:
+        for process in range(2):
+            location, handle = a.locations[process, 0], a.handle(f"/s/{process}")
+            opened(location, 1, handle)
+            operation(location, 10, 5, handle, "write", [4096, 512], offset={a.offset: 0})
+            operation(location, 20, 5, handle, "read", [8])
+    return [_of_folder("otf2", "two processes", folder)]
+
+
 @cache
 def seeds(work: Path) -> tuple[Seed, ...]:
     """All seeds; those that have to be generated are written below `work`."""
@@ -189,6 +265,13 @@ def seeds(work: Path) -> tuple[Seed, ...]:
             found.append(Seed("darshan", log.stem, {"trace": log.read_bytes()}))
     found.append(Seed("darshan", "printed", {"trace": _PRINTED}))
     found.append(Seed("strace", "two processes", {"trace": _TRACED}))
+    found += _bombs(work)
+    for name in ("ior.json", "io500/ior-easy-write.txt", "io500/mdtest-easy-stat.txt"):
+        found.append(Seed("results", name, {Path(name).name: (TESTS / "data" / "results" / name).read_bytes()}))
+    found.append(_of_folder("dftracer", "loader", TESTS / "data" / "dftracer" / "loader-3p"))
+    found += _otf2(work / "otf2")
+    found.append(Seed("centre", "all keys", {"centre.toml": _CENTRE}))
+    found.append(Seed("tuned", "one run", {"tuned.yaml": _tuned()}))
     writes = (TESTS.parent / "examples" / "model" / "oprael-writes.csv").read_bytes()
     found.append(Seed("model", "writes", {"writes.csv": b"".join(writes.splitlines(keepends=True)[:80])}))
     for made in work.iterdir():

@@ -35,7 +35,7 @@ def surroundings_as_before():
 def test_saved_corpus_inputs_are_handled_correctly(kept, tmp_path):
     kind = json.loads((kept / "found.json").read_text())["kind"]
     shutil.copytree(kept / "input", tmp_path / "input")
-    judged = kind if kind in ("document", "plan") else "recorder" if kind in ("program", "lost") else kind
+    judged = "recorder" if kind in ("program", "lost") else kind
     # The commands to run are drawn; three draws cover most of them.
     assert [f for seed in range(3) for f in judge.findings(judged, tmp_path, random.Random(seed))] == []
 

@@ -200,6 +200,8 @@ def _run(args: list[str] | None) -> int:
             return _say(_NO_MEMORY, 2)
         if isinstance(error, RuntimeError) and str(error) == _REFUSED_THREAD:
             return _say("the system refuses another thread; raise the limit of processes (ulimit -u)", 2)
+        if isinstance(error, OverflowError) and _WRONG_CLOCK in str(error):
+            return _say("this machine's clock is later than the year 2262, beyond what Python can represent; set it", 2)
         if received():
             # A library may turn the exception that interrupts it into another error, especially during its
             # import.
@@ -227,7 +229,8 @@ _NO_MEMORY = "not enough memory; use --scheduler synchronous, or a machine with 
 _NOT_MAPPED = ("failed to map segment", "annot allocate memory")
 """The dynamic linker's messages when memory is too short to load a library."""
 _REFUSED_THREAD = "can't start new thread"
-"""Python's own message."""
+_WRONG_CLOCK = "timestamp too large"
+"""Python's own messages."""
 
 
 def _of_the_system(error: OSError) -> str:

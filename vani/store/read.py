@@ -312,6 +312,9 @@ def _reading(file: Path) -> Iterator[pq.ParquetFile]:
         ):
             yield opened
     except (OSError, pa.ArrowException) as error:
+        if "launch worker thread" in str(error):
+            # Python's own words, because the file is not damaged.
+            raise RuntimeError("can't start new thread") from error
         raise StoreError(
             f"cannot be read ({error})", where=file, todo="remove this store, and it is made again"
         ) from error
