@@ -11,7 +11,7 @@ import pytest
 
 import vani
 from vani.errors import TraceError
-from vani.readers.recorder.source import CUT_OFF, FramedTable, inflate_frame, split_frames
+from vani.readers.recorder.source import CUT_OFF, FramedTable, inflate_frame
 
 TRACE = Path(__file__).parents[1] / "data" / "traces" / "v3-posix-mix-4r"
 
@@ -41,7 +41,6 @@ def test_truncated_frame_gives_a_next_step_however_it_is_read(tmp_path, length):
     stream = zlib.compress(b"content")
     file.write_bytes((struct.pack("<QQ", len(stream), 7) + stream)[:length])
     for read in (
-        lambda: split_frames(memoryview(file.read_bytes()), where="here"),
         lambda: inflate_frame(file.read_bytes(), where="here"),
         lambda: FramedTable(file, 0, length, where="here"),
     ):

@@ -8,13 +8,12 @@ import pytest
 
 from tests.traces.recorder_writer import zframe
 from vani.errors import TraceError
-from vani.readers.recorder.source import MAX_TABLE_BYTES, Inflater, inflate_frame, read_file, split_frames
+from vani.readers.recorder.source import MAX_TABLE_BYTES, Inflater, inflate_frame, read_file
 
 
-def test_frames_are_decoded_completely_and_separated():
+def test_frames_are_decoded_completely():
     contents = [b"", b"a", bytes(10_000), os.urandom(5000)]
-    frames = split_frames(memoryview(b"".join(map(zframe, contents))), where="ug.cfg")
-    assert [inflate_frame(f, where="ug.cfg") for f in frames] == contents
+    assert [inflate_frame(zframe(content), where="ug.cfg") for content in contents] == contents
 
 
 def frame(packed: int, content: int, stream: bytes) -> bytes:
@@ -46,10 +45,9 @@ def test_frame_that_contradicts_its_header_is_refused(content, message):
 
 
 @pytest.mark.parametrize("length", [1, 15, 16 + len(STREAM) - 1])
-def test_frames_that_lead_out_of_the_file_are_refused(length):
-    whole = zframe(b"0123456789" * 100)
+def test_frame_that_leads_out_of_the_file_is_refused(length):
     with pytest.raises(TraceError, match=r"ug\.cfg"):
-        split_frames(memoryview(whole + whole[:length]), where="ug.cfg")
+        inflate_frame(zframe(b"0123456789" * 100)[:length], where="ug.cfg")
 
 
 def test_stream_longer_than_its_frame_claims_is_not_inflated_further(peak_memory):

@@ -8,7 +8,6 @@ from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from itertools import groupby
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -367,11 +366,10 @@ class _Place(NamedTuple):
 
 def _reached(tree: Mapping[str, Any], steps: Sequence[Step], names: Names) -> list[_Place]:
     places = [_Place(tree, (), (), None)]
-    parts = list(_parts(steps))
-    for part in parts:
-        if isinstance(part, tuple):
-            places = list(_below(places, part, drop_null=True))
-        elif isinstance(part, AnyKey):
+    for step in steps:
+        if isinstance(step, Key):
+            places = list(_below(places, (step.name,), drop_null=True))
+        elif isinstance(step, AnyKey):
             places = [
                 _Place(below, (*place.trail, name), (*place.full_trail, name), place.entity)
                 for place in places
@@ -379,17 +377,8 @@ def _reached(tree: Mapping[str, Any], steps: Sequence[Step], names: Names) -> li
                 for name, below in place.node.items()
             ]
         else:
-            places = [below for place in places for below in _entities(place, part, names)]
+            places = [below for place in places for below in _entities(place, step, names)]
     return places
-
-
-def _parts(steps: Sequence[Step]) -> Iterator[tuple[str, ...] | AnyKey | Index | Where]:
-    """The steps, with consecutive keys joined into one part."""
-    for is_key, group in groupby(steps, key=lambda step: isinstance(step, Key)):
-        if is_key:
-            yield tuple(step.name for step in group if isinstance(step, Key))
-        else:
-            yield from (step for step in group if not isinstance(step, Key))
 
 
 def _below(

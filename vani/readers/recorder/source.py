@@ -56,33 +56,6 @@ def read_file(path: Path, *, most: int = MAX_TABLE_BYTES) -> bytes:
         return path.read_bytes()
 
 
-def split_frames(buffer: memoryview, *, where: str) -> list[memoryview]:
-    """Split concatenated zlib frames, each of which is 16 bytes of sizes and a stream.
-
-    Raises
-    ------
-    TraceError
-        A size points outside the buffer.
-    """
-    frames = []
-    at = 0
-    while at < len(buffer):
-        if at + 16 > len(buffer):
-            raise TraceError(
-                f"ends within the header of a zlib frame at byte {at}", where=where, todo=CUT_OFF
-            )
-        (packed,) = struct.unpack_from("<Q", buffer, at)
-        if packed > len(buffer) - at - 16:
-            raise TraceError(
-                f"zlib frame at byte {at} claims {counted(packed, 'byte')}, {len(buffer) - at - 16:,} are left",
-                where=where,
-                todo=CUT_OFF,
-            )
-        frames.append(buffer[at : at + 16 + packed])
-        at += 16 + packed
-    return frames
-
-
 def inflate_frame(frame: memoryview | bytes, *, where: str) -> bytes:
     """Inflate one zlib frame, checking its sizes first.
 

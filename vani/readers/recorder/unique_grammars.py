@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from vani.errors import TraceError
 from vani.readers.files import readable
 from vani.readers.recorder.grammar import Forest, Grammar, decode_forest, decode_grammar
-from vani.readers.recorder.source import MAX_TABLE_BYTES, Source, inflate_frame, split_frames
+from vani.readers.recorder.source import MAX_TABLE_BYTES, Source, inflate_frame
 
 Ints = NDArray[np.int64]
 
@@ -84,7 +84,7 @@ class GrammarFrames(GrammarFiles):
             size = 16 + int.from_bytes(content[at : at + 8], "little")
             if at + size > len(content) or at + 16 > len(content):
                 try:
-                    split_frames(content[at : at + size], where=self._where)
+                    inflate_frame(content[at : at + size], where=self._where)
                 except TraceError as error:
                     problems.append(str(error))
                 break
