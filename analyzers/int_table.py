@@ -16,7 +16,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -472,16 +472,6 @@ _PARTS = 32
 """Number of parts that are merged at once."""
 
 
-class _ByCell(Protocol):
-    """Columns per phase and file."""
-
-    @property
-    def phase(self) -> Ints: ...
-
-    @property
-    def file(self) -> Ints: ...
-
-
 Groups = Callable[[NDArray[Any], NDArray[Any]], Ints]
 """Maps phases and files, shape (n,) each, to groups; -1 omits a row."""
 
@@ -492,8 +482,9 @@ def grouped(number: Ints, columns: Mapping[str, NDArray[Any]], how: Mapping[str,
     return group(number[keep], {name: column[keep] for name, column in columns.items()}, how)
 
 
-def summed(groups: Groups, table: _ByCell, columns: Sequence[str]) -> IntTable:
-    """Columns of a table added up by group; for first and last times, the minimum and maximum are kept."""
+def summed(groups: Groups, table: Any, columns: Sequence[str]) -> IntTable:
+    """Columns of a table added up by its phases and files; of first and last times, the minimum and maximum are kept.
+    """
     by_name = {name: getattr(table, name) for name in columns}
     return grouped(groups(table.phase, table.file), by_name, {"first": "min", "last": "max"})
 

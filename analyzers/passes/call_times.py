@@ -11,7 +11,7 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -132,40 +132,9 @@ def _in_order(code: NDArray[np.int32] | Ints, start: Ints, end: Ints) -> CallTim
     return CallTimes(code[order], start[order], end[order])
 
 
-class TimedGroup(Protocol):
-    """Calls of one or more processes; times are on the workload's clock in ns."""
-
-    @property
-    def rows(self) -> int: ...
-
-    @property
-    def first(self) -> int:
-        """Earliest start."""
-
-    @property
-    def last(self) -> int:
-        """Latest start."""
-
-    @property
-    def reach(self) -> int:
-        """Upper bound of the calls' ends."""
-
-    def times(
-        self,
-        contexts: Sequence[Context],
-        findings: SurveyFindings,
-        listed: Ints,
-        *,
-        begin: int,
-        end: int,
-        ordered: bool,
-    ) -> Iterator[CallTimes]:
-        """Calls within a time span, cut at its ends; ordered by start if `ordered`."""
-
-
 @dataclass(frozen=True, eq=False)
 class StoredTimes:
-    """A row group in a store's file."""
+    """A row group in a store's file; times are on the workload's clock in ns."""
 
     trace: int
     shift_ns: int
@@ -178,14 +147,17 @@ class StoredTimes:
 
     @property
     def first(self) -> int:
+        """Earliest start."""
         return self.group.first_start + self.shift_ns
 
     @property
     def last(self) -> int:
+        """Latest start."""
         return self.group.last_start + self.shift_ns
 
     @property
     def reach(self) -> int:
+        """Upper bound of the calls' ends."""
         return self.last + self.group.longest
 
     def times(
@@ -198,6 +170,7 @@ class StoredTimes:
         end: int,
         ordered: bool,
     ) -> Iterator[CallTimes]:
+        """Calls within a time span, cut at its ends; ordered by start if `ordered`."""
         for calls in calls_of([self.group], _COLUMNS):
             batch = Batch(contexts[self.trace], calls, findings)
             yield times_of(batch, findings, listed, begin=begin, end=end, ordered=ordered)
@@ -232,6 +205,10 @@ class NotedTimes:
         code, start = rows["code"], rows["start"].astype(np.int64)
         code = code.astype(np.int32 if code.dtype.itemsize < 4 else np.int64)
         yield CallTimes(code, start, start + rows["duration"].astype(np.int64)).within(begin, end)
+
+
+TimedGroup = StoredTimes | NotedTimes
+"""Calls of one or more processes."""
 
 
 class NoteTimes:

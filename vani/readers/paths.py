@@ -26,7 +26,6 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Iterable, Sequence
-from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -35,6 +34,7 @@ from numpy.typing import NDArray
 
 from vani.calls import FILES, FileClass, Flag, Layer
 from vani.columns import small_table, to_arrow, to_numpy
+from vani.readers.signatures import Signatures
 
 _SHARED_LIBRARY = re.compile(r"\.so(\.\d+)*$")
 
@@ -231,16 +231,6 @@ _ON_ALL_STREAMS = frozenset(["fflush", "fflush_unlocked"])
 """Functions that accept NULL for all streams; it is recorded under the last file name that fopen did not find."""
 
 
-class _Signatures(Protocol):
-    """Columns of `vani.readers.signatures.Signatures` that reveal probes; some of them may be packed."""
-
-    func: Any
-    layer: Any
-    file: Any
-    flags: Any
-    rename_to: Any
-
-
 class Probes:
     """Collects the uses of each path in a trace."""
 
@@ -251,7 +241,7 @@ class Probes:
         self._on_all_streams = np.array([f in _ON_ALL_STREAMS for f in functions] + [False])
         self._looked_for, self._there = np.zeros(0, np.bool_), np.zeros(0, np.bool_)
 
-    def see(self, signatures: _Signatures, ids: NDArray[np.int64]) -> None:
+    def see(self, signatures: Signatures, ids: NDArray[np.int64]) -> None:
         """Add signatures of calls that were made."""
         layer, file, flags = signatures.layer[ids], signatures.file[ids], signatures.flags[ids]
         on_file_system = (layer <= Layer.STDIO) & (file >= 0)

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -72,20 +72,6 @@ class Entries(NamedTuple):
     table: CallTable
     entries: int
     """Number of entries in the whole table."""
-
-
-class TableBytes(Protocol):
-    """The inflated content of a .cst file, read from its start."""
-
-    @property
-    def size(self) -> int:
-        """Total size in bytes."""
-
-    def read(self, size: int) -> bytes:
-        """The next `size` bytes, or fewer at the end."""
-
-    def close(self) -> None:
-        """Release the source."""
 
 
 def call_table_parts(
@@ -177,12 +163,16 @@ def keys_have_sites(head: bytes) -> bool:
 
 
 class Buffer(io.BytesIO):
-    """A table that is entirely in memory; see `TableBytes`."""
+    """A table that is entirely in memory."""
 
     @property
     def size(self) -> int:
-        """See `TableBytes`."""
+        """Total size in bytes."""
         return self.getbuffer().nbytes
+
+
+TableBytes = Buffer | FramedTable
+"""The inflated content of a .cst file, read from its start."""
 
 
 @dataclass(frozen=True, eq=False)
