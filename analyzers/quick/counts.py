@@ -17,6 +17,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from vani.analyzers import int_table
+from vani.analyzers.batch import CallColumns
 from vani.analyzers.measurements import TraceFacts
 from vani.analyzers.measures.accesses import LIBRARIES, add_cells, add_columns, ask_kind, class_of, widths_of
 from vani.analyzers.measures.libraries import ANY_LIBRARY, Libraries, under_any_library
@@ -31,53 +32,31 @@ from vani.units import format_number
 Ints = NDArray[np.int64]
 
 
-class Rows:
-    """A batch of occurrences with the workload's file codes, and weights over all ranks."""
+class Rows(CallColumns):
+    """A batch of occurrences, with weights over all ranks."""
 
     def __init__(self, context: Context, batch: pa.RecordBatch, ranks_of_group: Ints) -> None:
-        self.context = context
+        super().__init__(context, None)
         self._batch = batch
         self.group = self.numbers("group").astype(np.int64)
         self.once = self.numbers("count")
         self.ranks = ranks_of_group[self.group]
         self.weight = self.once * self.ranks
 
+    def __len__(self) -> int:
+        return len(self.once)
+
     def numbers(self, name: str) -> NDArray[Any]:
         """A column as a numpy array; null is `NO_VALUE` in 64-bit columns, and -1 in others."""
         column = self._batch.column(name)
         return to_numpy(column, int_table.NO_VALUE if column.type == pa.int64() else -1)
 
-    @cached_property
-    def function(self) -> NDArray[np.int32]:
-        """Code of the function in `Workload.functions`."""
-        codes = self.context.function_codes
-        function: NDArray[np.int32] = codes[np.minimum(self.numbers("func"), len(codes) - 1)]
-        return function
-
-    @cached_property
-    def layer(self) -> NDArray[np.int8]:
-        return self.numbers("layer")
-
-    @cached_property
-    def kind(self) -> NDArray[np.int8]:
-        return self.numbers("kind")
-
-    @cached_property
-    def flags(self) -> NDArray[np.int16]:
-        return self.numbers("flags")
+    def _column(self, name: str) -> NDArray[Any]:
+        return self.numbers(name)
 
     @cached_property
     def bytes(self) -> Ints:
         return self.numbers("bytes")
-
-    @cached_property
-    def file(self) -> Ints:
-        local = self.numbers("file")
-        codes = self.context.file_codes
-        if not len(codes):
-            return np.full(len(local), -1)
-        file: Ints = np.where(local < 0, -1, codes[np.maximum(local, 0)])
-        return file
 
     @cached_property
     def counted(self) -> Ints:
@@ -85,14 +64,9 @@ class Rows:
         return np.flatnonzero((self.layer <= Layer.STDIO) & ((self.flags & Flag.NESTED) == 0))
 
     @cached_property
-    def included(self) -> Ints:
-        """Rows of calls on data set files."""
-        classes = self.context.workload.file_class
-        file = self.file[self.counted]
-        if not len(classes):
-            return self.counted[:0]
-        included: Ints = self.counted[(file >= 0) & (classes[np.maximum(file, 0)] == FileClass.DATASET)]
-        return included
+    def in_dataset(self) -> Ints:
+        """Rows of counted calls on data set files."""
+        return self.counted[self.included[self.counted]]
 
 
 Bools = NDArray[np.bool_]
@@ -109,7 +83,7 @@ class AccessCounter:
     def add(self, rows: Rows) -> None:
         """Add the calls of every layer."""
         is_data = rows.kind <= Kind.WRITE
-        moves = rows.included[is_data[rows.included]]
+        moves = rows.in_dataset[is_data[rows.in_dataset]]
         asks = is_data & (rows.layer >= LIBRARIES[0]) & (rows.layer <= LIBRARIES[-1])
         asks &= (self._ask_kind[rows.function] >= 0) & self._counted[rows.file]
         sized = rows.bytes != int_table.NO_VALUE
@@ -174,7 +148,7 @@ class LibraryCounter:
 
     def add_under(self, rows: Rows) -> None:
         """Add file-system calls by the layers through which they were made."""
-        at, app = rows.included, rows.context.app
+        at, app = rows.in_dataset, rows.context.app
         layer, kind, file, weight = rows.layer[at], rows.kind[at], rows.file[at], rows.weight[at]
         via, within = rows.numbers("via")[at].astype(np.int64), rows.numbers("within")[at]
         sized = rows.bytes[at] != int_table.NO_VALUE
@@ -237,7 +211,7 @@ class ExchangeCounter:
 
     def add(self, rows: Rows, kind: NDArray[np.int8], emptied: Bools, looks: Bools) -> None:
         """Add a batch: the kind of its included calls, and which of them recreate the file, or only query it."""
-        at = rows.included
+        at = rows.in_dataset
         widths = (len(self._ranks[-1]), self._files)
         dense = int_table.Factorized.of(int_table.pack((rows.group[at], rows.file[at]), widths))
         if self._uses_collected > _MAX_USES:
@@ -392,7 +366,7 @@ class _Counter:
         if len(rows.counted):
             self._add_operations(rows)
             self._add_uses(rows)
-        if len(rows.included):
+        if len(rows.in_dataset):
             self._add_survey(rows)
             self._add_processes(rows)
             self._libraries.add_under(rows)
@@ -423,7 +397,7 @@ class _Counter:
     def _add_operations(self, rows: Rows) -> None:
         at, app = rows.counted, rows.context.app
         included = np.zeros(len(rows.kind), np.bool_)
-        included[rows.included] = True
+        included[rows.in_dataset] = True
         phase = np.where(included[at], app, self._apps)
         phase_file = int_table.Factorized.of(int_table.pack((phase, rows.file[at] + 1), self._phase_file))
         kind, size, flags = rows.kind[at], rows.bytes[at], rows.flags[at]
@@ -483,7 +457,7 @@ class _Counter:
         self._sums.add("users_of_apps", int_table.pack((rows.context.app, code + 1), self._app_file), columns)
 
     def _add_survey(self, rows: Rows) -> None:
-        at = rows.included
+        at = rows.in_dataset
         kind, flags, weight = rows.kind[at], rows.flags[at], rows.weight[at]
         dense = int_table.Factorized.of(rows.file[at])
 
@@ -524,7 +498,7 @@ class _Counter:
         self._exchanges.add(rows, kind, emptied, looks & ~emptied)
 
     def _add_processes(self, rows: Rows) -> None:
-        at = rows.included
+        at = rows.in_dataset
         kind, once, group_ = rows.kind[at], rows.once[at], rows.group[at]
         data = kind <= Kind.WRITE
         size = np.where((rows.bytes[at] == int_table.NO_VALUE) | ~data, 0, rows.bytes[at])
