@@ -26,11 +26,25 @@ from vani.kernels.signatures import COLUMNS, NULLABLE, Signatures, signatures
 
 Ints = NDArray[np.int64]
 
+class StoredColumn(cached_property[NDArray[Any]]):
+    """A column of `vani.calls.CALLS`, converted on first use."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(lambda calls: calls._column(name))
+
+
 class CallColumns(ABC):
     """Attributes of calls, or of groups of calls, as numpy arrays of shape (n,).
 
     `file` is -1 if unknown. Times are nanoseconds since the start of the workload.
     """
+
+    kind = StoredColumn("kind")
+    layer = StoredColumn("layer")
+    via = StoredColumn("via")
+    within = StoredColumn("within")
+    flags = StoredColumn("flags")
+    rank = StoredColumn("rank")
 
     def __init__(self, context: Context, findings: SurveyFindings | None) -> None:
         self.context = context
@@ -44,36 +58,12 @@ class CallColumns(ABC):
         """A column of `vani.calls.CALLS`."""
 
     @cached_property
-    def kind(self) -> NDArray[np.int8]:
-        return self._column("kind")
-
-    @cached_property
     def function(self) -> NDArray[np.int32]:
         """Code of the function in `Workload.functions`."""
         codes = self.context.function_codes
         # -1 (no function) and codes beyond the trace's functions both select the last entry.
         function: NDArray[np.int32] = codes[np.minimum(self._column("func"), len(codes) - 1)]
         return function
-
-    @cached_property
-    def layer(self) -> NDArray[np.int8]:
-        return self._column("layer")
-
-    @cached_property
-    def via(self) -> NDArray[np.int8]:
-        return self._column("via")
-
-    @cached_property
-    def within(self) -> NDArray[np.int16]:
-        return self._column("within")
-
-    @cached_property
-    def flags(self) -> NDArray[np.int16]:
-        return self._column("flags")
-
-    @cached_property
-    def rank(self) -> NDArray[np.int32]:
-        return self._column("rank")
 
     @cached_property
     def process(self) -> Ints:
@@ -303,6 +293,10 @@ class Batch(CallColumns):
     for null. Times are nanoseconds since the start of the workload.
     """
 
+    bytes = StoredColumn("bytes")
+    offset = StoredColumn("offset")
+    duration = StoredColumn("duration_ns")
+
     def __init__(self, context: Context, calls: pa.RecordBatch, findings: SurveyFindings | None = None) -> None:
         super().__init__(context, findings)
         self._calls = calls
@@ -322,25 +316,14 @@ class Batch(CallColumns):
         return np.arange(self._calls.num_rows) if self._rows is None else self._rows
 
     @cached_property
-    def bytes(self) -> Ints:
-        return self._column("bytes")
-
-    @cached_property
-    def offset(self) -> Ints:
-        return self._column("offset")
-
-    @cached_property
     def start(self) -> Ints:
         known = self._signatures
         return super().start if known is None else known.columns["start_ns"]
 
     @cached_property
-    def duration(self) -> Ints:
-        return self._column("duration_ns")
-
-    @cached_property
     def end(self) -> Ints:
-        return self.start + self.duration
+        end: Ints = self.start + self.duration
+        return end
 
     def _column(self, name: str) -> NDArray[Any]:
         known = self._signatures

@@ -257,7 +257,7 @@ class _Collector(SumsCollector):
 
     def _bits(self, groups: CallGroups) -> NDArray[Any]:
         kind, flags = groups.kind, groups.flags
-        bits = _BITS_OF_KIND[np.minimum(kind, len(_BITS_OF_KIND) - 1)]
+        bits: NDArray[Any] = _BITS_OF_KIND[np.minimum(kind, len(_BITS_OF_KIND) - 1)]
         bits |= _bits_of_flags()[flags.view(np.uint16)]
         bits |= self._follows[groups.function]
         return bits

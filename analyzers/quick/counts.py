@@ -17,7 +17,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from vani.analyzers import int_table
-from vani.analyzers.batch import CallColumns
+from vani.analyzers.batch import CallColumns, StoredColumn
 from vani.analyzers.measurements import TraceFacts
 from vani.analyzers.measures.accesses import LIBRARIES, add_cells, add_columns, ask_kind, class_of, widths_of
 from vani.analyzers.measures.libraries import ANY_LIBRARY, Libraries, under_any_library
@@ -34,6 +34,8 @@ Ints = NDArray[np.int64]
 
 class Rows(CallColumns):
     """A batch of occurrences, with weights over all ranks."""
+
+    bytes = StoredColumn("bytes")
 
     def __init__(self, context: Context, batch: pa.RecordBatch, ranks_of_group: Ints) -> None:
         super().__init__(context, None)
@@ -53,10 +55,6 @@ class Rows(CallColumns):
 
     def _column(self, name: str) -> NDArray[Any]:
         return self.numbers(name)
-
-    @cached_property
-    def bytes(self) -> Ints:
-        return self.numbers("bytes")
 
     @cached_property
     def counted(self) -> Ints:
@@ -396,9 +394,7 @@ class _Counter:
 
     def _add_operations(self, rows: Rows) -> None:
         at, app = rows.counted, rows.context.app
-        included = np.zeros(len(rows.kind), np.bool_)
-        included[rows.in_dataset] = True
-        phase = np.where(included[at], app, self._apps)
+        phase = np.where(rows.included[at], app, self._apps)
         phase_file = int_table.Factorized.of(int_table.pack((phase, rows.file[at] + 1), self._phase_file))
         kind, size, flags = rows.kind[at], rows.bytes[at], rows.flags[at]
         weight = rows.weight[at]
