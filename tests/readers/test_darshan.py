@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from darshan_logs import JOB, NAMES, POSIX, changed
+from darshan_records import profiled
 
 import vani
 from vani.calls import FileClass, Layer
@@ -353,3 +354,16 @@ def test_mappings_are_unseen():
     counts, _ = counts_of(log(POSIX=module("POSIX", [{"MMAPS": 3, "READS": 1, "BYTES_READ": 7}])))
     assert [(entry.kind, entry.files) for entry in counts.not_counted] == [("memory_mapped", ("/s/a",))]
     assert "mmap (3)" in counts.not_counted[0].cause
+
+
+@pytest.mark.parametrize(("chunk", "chunked"), [(64, True), (0, False), (-1, None)])
+def test_data_sets_of_hdf5_show_their_dimensions_and_whether_they_are_in_chunks(chunk, chunked):
+    rows = {"OPENS": 2, "WRITES": 4, "BYTES_WRITTEN": 1000, "DATASPACE_NDIMS": 3, "CHUNK_SIZE_D1": chunk, "rank": -1}
+    records = log(
+        names=("/s/a.h5",),
+        POSIX=module("POSIX", [{"OPENS": 2, "WRITES": 4, "BYTES_WRITTEN": 1000, "rank": -1}]),
+        H5F=module("H5F", [{"OPENS": 2, "rank": -1}]),
+        H5D=module("H5D", [rows]),
+    )
+    [shape] = [row.data_representation for row in profiled(records).interfaces if row.layer == "hdf5"]
+    assert (shape.dims, shape.chunked) == (3 if chunk >= 0 else None, chunked)

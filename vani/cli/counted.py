@@ -92,7 +92,6 @@ def quick_profile(traces: Sequence[PathLike], settings: ProfileSettings) -> Prof
                 span_ns=None,
                 complete=False if problems else None,
                 problems=problems,
-                facts=[(name, list(args), often) for name, args, often in reader.facts()],
             )
             counts.append(Trace(facts, reader.files(), functions, _counted_once(reader)))
         return profile_of_occurrences(
@@ -117,7 +116,6 @@ def _run(reader: TraceReader) -> CountedRun:
         span_ns=counts.span_ns,
         complete=not problems,
         problems=problems,
-        facts=[],
         job=counts.job,
         hints_passed=counts.hints_passed,
     )
@@ -148,5 +146,6 @@ def _facts_of(reader: TraceReader, **facts: Any) -> TraceFacts:
         begin_ns=0,
         repaired_times=None,
         limits=[(limit.attribute, limit.why) for limit in reader.limits],
+        facts=[(name, list(args), often) for name, args, often in reader.facts()],
         **facts,
     )

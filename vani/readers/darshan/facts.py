@@ -253,6 +253,23 @@ def without_contradictions(
     return sound, problems, unsound
 
 
+def data_sets(records: Records) -> list[tuple[str, list[str], int]]:
+    """Dimensions and chunks of HDF5 data sets as the calls that would set them: function, arguments, and number."""
+    module = records.modules.get("H5D")
+    none = np.zeros(0 if module is None else len(module), np.int64)
+    dims, chunk = (
+        none if module is None else module.counters.get(f"H5D_{name}", none)
+        for name in ("DATASPACE_NDIMS", "CHUNK_SIZE_D1")
+    )
+    # Records of data sets without data calls have no dimensions.
+    known = (dims > 0) & (chunk >= 0)
+    sizes, often = np.unique(dims[known], return_counts=True)
+    calls = [("H5Screate_simple", [str(n)], count) for n, count in zip(sizes.tolist(), often.tolist(), strict=True)]
+    chunked = int((chunk[known] > 0).sum())
+    calls += [("H5Dcreate2", [], int(known.sum()))] if calls else []
+    return [*calls, ("H5Pset_chunk", [], chunked)] if chunked else calls
+
+
 _FACTS: Final[Mapping[str, Unsound]] = {
     "BYTES_READ": ("bytes", "read"), "BYTES_WRITTEN": ("bytes", "written"),
     "MAX_BYTE_READ": ("extents", "read"), "MAX_BYTE_WRITTEN": ("extents", "written"),

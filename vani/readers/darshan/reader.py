@@ -15,6 +15,7 @@ from vani.columns import small_table
 from vani.counts import RunCounts
 from vani.errors import TraceError
 from vani.readers.darshan.counters import counts_of
+from vani.readers.darshan.facts import data_sets
 from vani.readers.darshan.log import Log, open_log
 from vani.readers.darshan.records import Records, read_records
 from vani.readers.files import Identified
@@ -101,7 +102,7 @@ class DarshanReader(Identified):
         return small_table([codes, counts.paths, counts.file_class.tolist()], FILES)
 
     def facts(self) -> Sequence[tuple[str, Sequence[str], int]]:
-        return ()
+        return data_sets(self._records)
 
     def batches(self, ranks: range, piece: Piece) -> Iterator[pa.RecordBatch]:
         del ranks, piece
