@@ -15,7 +15,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import vani.centre.papers
+from tests.traces.recorder_writer import Call, write_trace
 from vani.centre.papers import aiot, mckp, tarazu, vani_profile, xie
+from vani.centre.prediction.creations.predictors import PREDICTORS
+from vani.centre.prediction.creations.series import Creations
 from vani.errors import InputError
 
 GiB = 1 << 30
@@ -134,3 +137,46 @@ def test_tables_of_a_profile_have_a_value_or_a_reason():
 def test_invalid_figures_are_refused_with_a_message(call, said):
     with pytest.raises(InputError, match=said):
         call()
+
+
+@pytest.mark.parametrize(("changing", "right"), [(0, 1.0), (1, 0.875)])
+def test_markov_chain_predicts_ior_as_tarazu_describes_it(changing, right):
+    """Section 5.5.1 prints 95.5 % for IOR, without the sequence; runs of IOR create files of one size for each rank.
+
+    If one of eight ranks writes a random size each time, its sizes cannot be predicted, and the others still are.
+    """
+    random = np.random.default_rng(62)
+
+    def run() -> Creations:
+        ranks = np.tile(np.arange(8), 16)
+        sizes = np.where(ranks < changing, random.integers(1, 1 << 40, len(ranks)), 1 << 30)
+        return Creations(sizes, ranks, np.zeros(len(ranks), np.int64))
+
+    past, following = [run() for _ in range(6)], run()
+    nothing = Creations(*(np.empty(0, np.int64) for _ in range(3)))
+    foreseen = PREDICTORS["markov"].predict(past, nothing, None)
+    order = np.lexsort((following.nth, following.ranks))
+    expected = foreseen.sizes[np.argsort(foreseen.ranks, kind="stable")]
+    assert np.mean(np.abs(expected / following.sizes[order] - 1) <= 0.01) == right
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("nodes", [32, 256])
+def test_generated_traces_of_cosmoflow_s_nodes_are_profiled(tmp_path, nodes):
+    """Figure 7 scales 32 to 256 nodes, with four processes on each, over the same files."""
+    processes, files = 4 * nodes, 4_096
+
+    def calls(rank: int) -> list[Call]:
+        own = range(rank, files, processes)
+        steps = [step for file in own for step in (
+            ("open", (f"/p/gpfs1/data/{file:05}.h5", "0", "438")),
+            ("pread", (f"/p/gpfs1/data/{file:05}.h5", "%p", "4096", "0")),
+            ("close", (f"/p/gpfs1/data/{file:05}.h5",)),
+        )]
+        return [Call(name, args, start=1000 * at, end=1000 * at + 400) for at, (name, args) in enumerate(steps)]
+
+    write_trace(tmp_path / "cosmoflow", [calls(rank) for rank in range(processes)], layout="3.0")
+    profile = vani.profile(tmp_path / "cosmoflow")
+    assert profile.workflow.processes == processes
+    assert (profile.workflow.io.ops.read, profile.workflow.io.bytes.read) == (files, 4096 * files)
+    assert (profile.workflow.files.total, profile.workflow.files.shared) == (files, 0)
