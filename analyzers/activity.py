@@ -136,14 +136,20 @@ class ActivityCollector:
 
     def add(self, batch: Batch) -> None:
         """Add the batch's calls on data set files."""
-        if self._add_compiled(batch):
-            return
-        rows = np.flatnonzero(batch.included)
+        counted = batch.groups.included
         if self._chosen is not None:
-            rows = rows[self._chosen[batch.rank[rows]]]
-        kind, start, end = batch.kind[rows], batch.start[rows], batch.end[rows]
-        if not len(kind):
+            counted = counted & self._chosen[batch.groups.rank]
+        if not counted.any():
             return
+        cells = self._compiled(batch, counted)
+        self._parts.append(self._by_numpy(batch, counted) if cells is None else cells)
+        if len(self._parts) > 64:
+            self._shrink()
+
+    def _by_numpy(self, batch: Batch, counted: NDArray[np.bool_]) -> IntTable:
+        """Cells of the counted groups."""
+        rows = np.flatnonzero(counted[batch.groups.codes])
+        kind, start, end = batch.kind[rows], batch.start[rows], batch.end[rows]
         moment = np.minimum(start // self._bucket, BUCKETS) >> self._level
         key = pack((batch.process[rows], moment), MOMENTS)
         # A process's calls are mostly in time order, so those of one cell are adjacent.
@@ -164,24 +170,17 @@ class ActivityCollector:
             "opens": total(opened),
             "calls": np.diff(np.append(first, len(key))),
         }
-        self._parts.append(group(key[first], columns, _HOW))
-        if len(self._parts) > 64:
-            self._shrink()
+        return group(key[first], columns, _HOW)
 
-    def _add_compiled(self, batch: Batch) -> bool:
-        """Add a batch with a kernel; False if numpy must do it."""
+    def _compiled(self, batch: Batch, counted: NDArray[np.bool_]) -> IntTable | None:
+        """The same from a kernel; None if numpy must do it."""
         groups = batch.groups
-        counted = groups.included
-        if self._chosen is not None:
-            counted = counted & self._chosen[groups.rank]
-        if not counted.any():
-            return True
         what = np.where(counted, ActivityBit.COUNTED, 0)
         what |= ActivityBit.READS * (groups.kind == Kind.READ) + ActivityBit.WRITES * (groups.kind == Kind.WRITE)
         what |= ActivityBit.OPENS * ((groups.flags & (Flag.OPEN | Flag.DIRECTORY)) == Flag.OPEN)
         out = call(
             "activity",
-            codes=batch.groups.codes,
+            codes=groups.codes,
             bytes=batch.bytes,
             start=batch.start,
             duration=batch.duration,
@@ -192,13 +191,10 @@ class ActivityCollector:
             level=self._level,
         )
         if out is None:
-            return False
+            return None
         process, moment, *sums = columns(out["cells"])
         names = (out["cells"].dtype.names or ())[2:]
-        self._parts.append(group(pack((process, moment), MOMENTS), dict(zip(names, sums, strict=True)), _HOW))
-        if len(self._parts) > 64:
-            self._shrink()
-        return True
+        return group(pack((process, moment), MOMENTS), dict(zip(names, sums, strict=True)), _HOW)
 
     def _shrink(self) -> None:
         joined = Activity.combined([Activity(part, self._level) for part in self._parts])
