@@ -67,6 +67,7 @@ class Delivery:
         if not len(rank):
             return
         columns = self.columns(rows)
+        piece.problems += [fault for fault in rows.signatures.unbelieved.values() if fault not in piece.problems]
         piece.time_ns += claimed(rows.duration, int(rows.duration.max()))
         piece.ranks_read += int((rank[1:] != rank[:-1]).sum()) + (int(rank[0]) != self._last_rank)
         self._last_rank = int(rank[-1])
@@ -86,7 +87,6 @@ class Delivery:
         renames = s.rename_to[at] if s.rename_to.max(initial=-1) >= 0 else None
         offset = self._positions.resolve(rank, file, s.rule[at], kind, value, size, flags, renames)
         self._positions.note_problem(self._piece)
-        self._piece.problems += [fault for fault in s.unbelieved.values() if fault not in self._piece.problems]
         # A library call names its own offset (in units of its view), so positions are tracked only below libraries.
         above = np.flatnonzero(layer == Layer.MPIIO)
         above = above[value[above] != NO_VALUE]
