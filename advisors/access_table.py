@@ -155,6 +155,14 @@ def small_part(rows: Sequence[Access], limit: int) -> Part | None:
     return Part(small / moved, spent / time_s if timed and time_s else None, spent)
 
 
+def small_time_share(rows: Sequence[Access], limit: int) -> float:
+    """Share of calls below `limit` bytes in the time, or in the bytes where times are not known; 0 if unknown."""
+    part = small_part(rows, limit)
+    if part is None:
+        return 0.0
+    return part.share if part.time_share is None else part.time_share
+
+
 def random_part(rows: Sequence[Access], limit: int) -> Part | None:
     """Calls out of order, which have less than `limit` bytes; None if the table does not show them."""
     moved = sum(row.bytes or 0 for row in rows)

@@ -26,9 +26,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
+from vani.advisors.access_table import rows_of, small_time_share
 from vani.advisors.data_files import parts_of
 from vani.advisors.gains import is_measurable, within
 from vani.advisors.rule import Finding, Perhaps, Rule
+from vani.advisors.small_requests import SMALL
 from vani.models.verdict import verdict_of
 from vani.units import format_number, format_seconds, format_share
 
@@ -280,6 +282,7 @@ class Cause:
 
     def __init__(self, profile: Profile) -> None:
         self._profile, self._cause, self._parts = profile, verdict_of(profile).cause, parts_of(profile)
+        self._rows = rows_of(profile)
 
     def acted_on(self, rule: type[Rule], finding: Finding) -> int:
         """Quarters of the cause's time that the recommendation acts on, 0 to 4."""
@@ -290,9 +293,18 @@ class Cause:
         if not finding.files or not whole:
             return _STEPS
         listed = zip(self._profile.files, self._parts, strict=True)
-        acted_on = sum(_seconds(file.io, call) * part.time for file, part in listed if file.path in finding.files)
+        acted_on = sum(
+            _seconds(file.io, call) * part.time * (self._large(file.path, call) if rule.settles == "layout" else 1.0)
+            for file, part in listed
+            if file.path in finding.files
+        )
         return round(_STEPS * min(1.0, acted_on / whole))
 
+    def _large(self, path: str, call: str) -> float:
+        """Share of requests that are not small in the time of a file's reads or writes: a layout changes only those."""
+        kind = kind_of(call)
+        rows = self._rows.get((path, kind == "read"), ()) if kind in _DATA else ()
+        return 1.0 - small_time_share(rows, SMALL)
 
     def why_not(self, silent: Iterable[NoRecommendation]) -> str:
         """Why the rule that would act on the cause is silent; empty if there is no cause or no such rule."""

@@ -89,3 +89,13 @@ def test_no_reason_contradicts_the_profile(path):
     if not path.exists():
         pytest.skip("the shared traces are not here")
     assert contradictions(vani.profile(path)) == []
+
+
+def test_a_layout_comes_after_the_cure_of_small_requests():
+    """Random reads of 4 kB take 90 % of the I/O time, and more targets do not change them."""
+    log = SHARED / "cases" / "mltrain-random-4k.darshan"
+    if not log.exists():
+        pytest.skip("the shared logs are not here")
+    advice = advise_document(vani.profile(log), load_system("perlmutter"))
+    numbered = [entry.rule for entry in advice.recommendations if entry.rule != "MAT001"]
+    assert numbered.index("POS005") < numbered.index("LUS008")
