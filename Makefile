@@ -65,7 +65,7 @@ docs: .venv/.test .venv/.kernels ## regenerate pages, schemas and shown output f
 	.venv/bin/python docs/generators/profile.py
 	.venv/bin/python docs/generators/rules.py
 	.venv/bin/python docs/generators/machines.py
-	.venv/bin/python -m vani.render.report.glossary docs/glossary.md
+	.venv/bin/python docs/generators/glossary.py docs/glossary.md
 	UPDATE_DOCS=1 .venv/bin/python -m pytest --quiet -m "slow or not slow" tests/test_docs.py tests/test_notebooks.py tests/test_gallery.py
 
 site: .venv/.test ## build the site: these pages and the reference of the library

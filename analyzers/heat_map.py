@@ -3,7 +3,8 @@
 Definitions equal the profile's: counted calls (file-system calls on data set files, without nested ones),
 a process's I/O time as the union of its calls, times on the workload's clock. A call that spans several time bins is
 spread over them in proportion; the parts are integers that add up to its bytes. Each partition adds up its calls under
-integer keys of a grid (time bins, rows of processes, path patterns), and keeps its longest calls.
+integer keys of a grid (time bins, rows of processes, path patterns), and keeps its longest calls and
+a sample of reads and writes.
 """
 
 from __future__ import annotations
@@ -26,8 +27,9 @@ from vani.analyzers.passes.measure_workload import Task, tasks_of, trace_facts, 
 from vani.analyzers.workload import Context, Workload
 from vani.calls import Kind, Layer
 from vani.engine.executor import Executor
+from vani.readers.kept_calls import DXT, HEAT_MAP
 from vani.schema import timeline
-from vani.store.read import Store
+from vani.store.read import Manifest, Store
 
 Ints = NDArray[np.int64]
 
@@ -174,6 +176,8 @@ def _runs(count: Ints) -> Iterator[tuple[int, int]]:
 
 MAX_CALLS: Final = 100
 """Number of calls that are listed."""
+MAX_SAMPLED: Final = 2000
+"""Number of reads and writes that are drawn one by one: all, or a random choice that repeats."""
 EDGES: Final = np.array([first * 10**power for power in range(13) for first in (1, 2, 5)], np.int64)
 """Durations (ns) at which classes begin, except the class of calls that took no time."""
 DURATIONS: Final = (int_table.KINDS, len(EDGES) + 1)
@@ -181,50 +185,55 @@ DURATIONS: Final = (int_table.KINDS, len(EDGES) + 1)
 
 
 @dataclass(frozen=True, eq=False)
-class Long:
-    """Some calls; shape (n,) each, longest first; ties are ordered by start and process."""
+class Listed:
+    """Some calls; shape (n,) each, those with the smallest place first; ties are ordered by start and process."""
 
-    duration: Ints
+    place: Ints
     start: Ints
     process: Ints
     file: Ints
     function: Ints
     kind: Ints
     bytes: Ints
+    duration: Ints
+    offset: Ints
 
     @staticmethod
-    def joined(some: list[Long]) -> Long:
-        """The longest calls of several lists."""
+    def joined(some: list[Listed], most: int) -> Listed:
+        """The first calls of several lists."""
         if not some:
-            return Long(*(np.zeros(0, np.int64) for _ in Long.__annotations__))
-        columns = [np.concatenate([getattr(long, name) for long in some]) for name in Long.__annotations__]
-        return Long(*columns).first(MAX_CALLS)
-
-    def first(self, count: int) -> Long:
-        """The longest of these, in order."""
-        order = np.lexsort((self.bytes, self.function, self.file, self.process, self.start, -self.duration))[
-            :count
-        ]
-        return Long(*(getattr(self, name)[order] for name in Long.__annotations__))
+            return Listed(*(np.zeros(0, np.int64) for _ in Listed.__annotations__))
+        columns = [np.concatenate([getattr(listed, name) for listed in some]) for name in Listed.__annotations__]
+        order = np.lexsort(columns[::-1])[:most]
+        return Listed(*(column[order] for column in columns))
 
 
-def longest_of(batch: Batch, rows: Ints) -> Long:
-    """The longest of some calls in a batch."""
-    duration = batch.duration[rows].astype(np.int64)
-    if len(rows) > MAX_CALLS:
-        # Keep all calls as long as the last one that counts; ties are resolved later.
-        least = np.partition(duration, len(rows) - MAX_CALLS)[len(rows) - MAX_CALLS]
-        chosen = np.flatnonzero(duration >= least)
-        if len(chosen) > 8 * MAX_CALLS:
+def first_of(batch: Batch, rows: Ints, place: Ints, most: int) -> Listed:
+    """The calls with the smallest place among some of a batch."""
+    if len(rows) > most:
+        # Keep all calls with the place of the last one that counts; ties are resolved later.
+        chosen = np.flatnonzero(place <= np.partition(place, most)[most])
+        if len(chosen) > 8 * most:
             # There are many ties: keep those that begin first, by process.
-            order = np.lexsort((batch.process[rows[chosen]], batch.start[rows[chosen]], -duration[chosen]))
-            chosen = chosen[order[: 8 * MAX_CALLS]]
-        rows, duration = rows[chosen], duration[chosen]
-    columns = (batch.start, batch.process, batch.file, batch.function, batch.kind, batch.bytes)
-    return Long(duration, *(column[rows].astype(np.int64) for column in columns)).first(MAX_CALLS)
+            order = np.lexsort((batch.process[rows[chosen]], batch.start[rows[chosen]], place[chosen]))
+            chosen = chosen[order[: 8 * most]]
+        rows, place = rows[chosen], place[chosen]
+    columns = (getattr(batch, name)[rows].astype(np.int64) for name in list(Listed.__annotations__)[1:])
+    return Listed.joined([Listed(place, *columns)], most)
 
 
-_COLUMNS = ("bytes", "duration_ns", "file", "flags", "func", "kind", "layer", "rank", "start_ns")
+def sampled_of(batch: Batch, rows: Ints) -> Listed:
+    """Reads and writes of a batch, chosen by a hash of their start, process and offset."""
+    rows = rows[(batch.kind[rows] <= Kind.WRITE) & (batch.bytes[rows] > 0)]
+    parts = (batch.start, batch.process, batch.offset)
+    mixed = np.zeros(len(rows), np.uint64)
+    for part in parts:
+        mixed = (mixed ^ part[rows].astype(np.int64).view(np.uint64)) * np.uint64(0x9E3779B97F4A7C15)
+        mixed ^= mixed >> np.uint64(29)
+    return first_of(batch, rows, (mixed >> np.uint64(1)).astype(np.int64), MAX_SAMPLED)
+
+
+_COLUMNS = ("bytes", "duration_ns", "file", "flags", "func", "kind", "layer", "offset", "rank", "start_ns")
 _SIZE_EDGES = np.array([1024 * 4**k for k in range(12)])
 _MAX_HELD = 1 << 20
 _LOOK_BACK_NS = 10_000_000_000
@@ -233,7 +242,7 @@ _LOOK_BACK_NS = 10_000_000_000
 
 @dataclass(frozen=True, eq=False)
 class Collected:
-    """The calls of one part or of all: sums under integer keys, and the longest calls.
+    """The calls of one part or of all: sums under integer keys, the longest calls, and a sample of reads and writes.
 
     Tables: `cells` by row and bin (read, written: bytes) and `busy` (time: ns); `processes` by process (read, written,
     operations) and `busy_processes` (time); `sizes` by `SIZE_CLASSES` (operations, bytes, time); `uses` by process and
@@ -243,20 +252,24 @@ class Collected:
     """
 
     sums: int_table.Sums
-    longest: Long
+    longest: Listed
+    sampled: Listed
 
 
 def collect(task: Task, grid: Grid, stores: Sequence[Store], contexts: Sequence[Context]) -> Collected:
-    store, sums, longest = stores[task.trace], int_table.SumsBuilder(), Long.joined([])
+    store, sums = stores[task.trace], int_table.SumsBuilder()
+    longest = sampled = Listed.joined([], 0)
     union = _Union(grid, sums)
     for calls in store.batches(store.manifest.parts[task.part], _COLUMNS):
         batch = Batch(contexts[task.trace], calls)
         rows = np.flatnonzero(batch.included)
         _add(batch, rows, grid, sums)
-        longest = Long.joined([longest, longest_of(batch, rows)])
+        by_time = first_of(batch, rows, -batch.duration[rows].astype(np.int64), MAX_CALLS)
+        longest = Listed.joined([longest, by_time], MAX_CALLS)
+        sampled = Listed.joined([sampled, sampled_of(batch, rows)], MAX_SAMPLED)
         union.add(batch, rows)
     union.close()
-    return Collected(sums.result(), longest)
+    return Collected(sums.result(), longest, sampled)
 
 
 def _add(batch: Batch, rows: Ints, grid: Grid, sums: int_table.SumsBuilder) -> None:
@@ -370,19 +383,40 @@ def heat_map(stores: Sequence[Store], names: Sequence[str], executor: Executor) 
     workload, contexts = with_names(workload, stores, own, executor)
     rows = rows_of(workload, [s.manifest.ranks for s in stores])
     row_of_process = np.repeat(np.arange(len(rows)), [r.processes for r in rows])
-    length = bin_ns(workload.span_ns)
+    source = source_of([store.manifest for store in stores])
+    # Nothing is known within a bin of the source.
+    length = bin_ns(workload.span_ns) if source != "bins" else _widest([store.manifest for store in stores])
     bins = max(1, -(-workload.span_ns // length))
     patterns, pattern_of_file = patterns_of(workload.paths)
     grid = Grid(bins, length, row_of_process, pattern_of_file, len(patterns), workload.processes)
     parts: list[Collected] = list(
         executor.map(collect, tasks_of(stores), stage="timeline", broadcast=(grid, stores, contexts))
     )
-    sums, calls = int_table.Sums.merged([part.sums for part in parts]), Long.joined([part.longest for part in parts])
-    return _assembled(workload, grid, rows, patterns, sums, calls)
+    sums = int_table.Sums.merged([part.sums for part in parts])
+    longest = Listed.joined([part.longest for part in parts], MAX_CALLS)
+    sampled = Listed.joined([part.sampled for part in parts], MAX_SAMPLED)
+    return _assembled(workload, grid, rows, patterns, sums, longest, sampled).as_given_by(source)
+
+
+def source_of(manifests: Sequence[Manifest]) -> timeline.Source:
+    """The least that the stores of a workload contain: calls, only reads and writes, or only bytes in bins."""
+    layouts = {manifest.layout for manifest in manifests}
+    return "bins" if HEAT_MAP in layouts else "data" if DXT in layouts else "calls"
+
+
+def _widest(manifests: Sequence[Manifest]) -> int:
+    """Width (ns) of the widest bin; the bins of a log are equally wide."""
+    return max(round(m.time_ns / m.records) for m in manifests if m.layout == HEAT_MAP and m.records)
 
 
 def _assembled(
-    workload: Workload, grid: Grid, rows: list[timeline.HeatRow], patterns: list[str], sums: int_table.Sums, calls: Long
+    workload: Workload,
+    grid: Grid,
+    rows: list[timeline.HeatRow],
+    patterns: list[str],
+    sums: int_table.Sums,
+    longest: Listed,
+    sampled: Listed,
 ) -> timeline.HeatMap:
     everyone = np.arange(workload.processes)
 
@@ -402,7 +436,8 @@ def _assembled(
         busy_s=(table("busy", "time") / 1e9).tolist(),
         seconds=_seconds(sums["kinds"], len(rows), grid.bins),
         calls=_call_times(sums["durations"]),
-        longest=_longest(calls, workload),
+        longest=_calls(longest, workload),
+        sampled=_calls(sampled, workload),
         processes=timeline.ProcessTotals(
             bytes_read=of_process("processes", "read").tolist(),
             bytes_written=of_process("processes", "written").tolist(),
@@ -439,10 +474,10 @@ def _call_times(durations: int_table.IntTable) -> list[timeline.CallTimes]:
     ]
 
 
-def _longest(calls: Long, workload: Workload) -> list[timeline.LongCall]:
+def _calls(calls: Listed, workload: Workload) -> list[timeline.Call]:
     trace = np.searchsorted(workload.process_base, calls.process, side="right") - 1
     return [
-        timeline.LongCall.model_validate(
+        timeline.Call.model_validate(
             {
                 "app": workload.apps[workload.app_of_trace[at]],
                 "rank": int(process) - workload.process_base[at],
@@ -452,13 +487,14 @@ def _longest(calls: Long, workload: Workload) -> list[timeline.LongCall]:
                 "start_s": start / 1e9,
                 "duration_s": duration / 1e9,
                 "bytes": None if size == int_table.NO_VALUE else size,
+                "offset": None if offset == int_table.NO_VALUE else offset,
             }
         )
-        for at, process, file, function, kind, start, duration, size in zip(
+        for at, process, file, function, kind, start, duration, size, offset in zip(
             trace.tolist(),
             *(
                 getattr(calls, name).tolist()
-                for name in ("process", "file", "function", "kind", "start", "duration", "bytes")
+                for name in ("process", "file", "function", "kind", "start", "duration", "bytes", "offset")
             ),
             strict=True,
         )

@@ -6,17 +6,29 @@ definitions of a call, a byte and I/O time are those of a profile: file-system c
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, get_args
+from itertools import chain
+from typing import Annotated, Any, Literal, get_args
 
 from pydantic import Field
 
 from vani.schema.model import Model
+from vani.units import format_bytes
 
 Count = Annotated[int, Field(ge=0)]
 LibraryName = Literal["netcdf", "pnetcdf", "hdf5", "mpiio", "stdio", "posix"]
 LAYERS: tuple[LibraryName, ...] = get_args(LibraryName)
 """Libraries whose time is measured, those that call others first."""
 Seconds = Annotated[float, Field(ge=0)]
+Source = Literal["bins", "data", "calls"]
+"""Extent of a source over time, each with all before it: the bytes of each process in bins of time (Darshan's heat
+map), each read and write (DXT), and every call (Recorder, strace, DFTracer, OTF2)."""
+SOURCES: tuple[Source, ...] = get_args(Source)
+_WITH_DXT = (
+    "run the program once more with DXT_ENABLE_IO_TRACE=1 in the job's environment, and Darshan keeps each read and "
+    "write"
+)
+NONE_KEPT = f"the log has counts and no times of calls: {_WITH_DXT}"
+ONLY_BINS = f"the log has bytes over time and no calls: {_WITH_DXT}"
 
 
 class HeatRow(Model):
@@ -98,8 +110,8 @@ class CallTimes(Model):
     seconds: Seconds = Field(description="summed duration of these calls")
 
 
-class LongCall(Model):
-    """One of the calls that took longest."""
+class Call(Model):
+    """A single call."""
 
     app: str
     rank: Count
@@ -111,15 +123,18 @@ class LongCall(Model):
     bytes: Count | None = Field(
         description="bytes moved; null if the trace does not record them, or the call moves none"
     )
+    offset: int | None = Field(default=None, description="first byte of a read or write in its file; null if unknown")
 
 
 class HeatMap(Model):
-    """Bytes and I/O seconds over time and processes.
+    """Activity by process and time: bytes, I/O seconds and calls, if `source` gives them.
 
     Bytes of a call that spans several bins are spread over them in proportion to time; sums over all bins are exactly
     the profile's bytes.
     """
 
+    source: Source = Field(default="calls", description="what was recorded over time")
+    note: str = Field(default="", description="what the source leaves out, as a sentence; empty for calls")
     bin_s: float = Field(gt=0, description="width of a bin in seconds")
     bins: int = Field(ge=1, description="number of bins, from second 0 to the end of the last call")
     runtime_s: Seconds = Field(description="end of the last call, in seconds")
@@ -132,7 +147,10 @@ class HeatMap(Model):
     )
     seconds: KindSeconds | None = Field(default=None, description="`busy_s`, split by kind of call")
     calls: list[CallTimes] = Field(default=[], description="number of calls by duration, shortest first")
-    longest: list[LongCall] = Field(default=[], description="up to 100 longest calls, longest first")
+    longest: list[Call] = Field(default=[], description="up to 100 longest calls, longest first")
+    sampled: list[Call] = Field(
+        default=[], description="reads and writes of known size: all, or 2,000 that a hash chooses from more"
+    )
     processes: ProcessTotals
     app_of_trace: list[str] = Field(description="app of each trace")
     first_process: list[int] = Field(description="number of the first process of each trace")
@@ -140,3 +158,26 @@ class HeatMap(Model):
     layers: list[LayerCost] = Field(description="summary by library in use")
     unsized: Count = Field(description="number of data operations whose size the trace does not record")
     uses: list[FileUse] = Field(description="readers and writers by name pattern, most bytes first")
+
+    def with_note(self, moved: int) -> HeatMap:
+        """The same with a note on what the source leaves out of the run's bytes."""
+        shown = sum(chain.from_iterable((*self.read, *self.written)))
+        part = "" if shown == moved else f", {format_bytes(shown)} of {format_bytes(moved)}"
+        notes = {
+            "bins": "From the log's heat map: bytes of POSIX and stdio on all files, and no calls.",
+            "data": f"From DXT: reads and writes of POSIX{part}, without other calls and stdio.",
+        }
+        return self.model_copy(update={"note": notes.get(self.source, "")})
+
+    def gives(self, need: Source) -> bool:
+        """Return whether the source records this much."""
+        return SOURCES.index(self.source) >= SOURCES.index(need)
+
+    def as_given_by(self, source: Source) -> HeatMap:
+        """The same without what bins of a source cannot show."""
+        if source != "bins":
+            return self.model_copy(update={"source": source})
+        nothing: dict[str, Any] = {key: [] for key in ("calls", "longest", "sampled", "sizes", "layers", "uses")}
+        nothing["busy_s"] = [[0.0] * self.bins for _ in self.rows]
+        processes = self.processes.model_copy(update={"io_s": [0.0] * len(self.processes.io_s)})
+        return self.model_copy(update={**nothing, "source": source, "seconds": None, "processes": processes})

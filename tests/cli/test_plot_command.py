@@ -27,10 +27,10 @@ def profiled(run, mix, desk):
 def test_list_names_every_kind(run):
     done = run("plot", "--list")
     assert done.status == 0
-    assert [line.split()[0] for line in done.out.splitlines() if line and line[0] != "*"] == list(kinds())
+    assert [line.split()[0] for line in done.out.splitlines() if line and line[0] not in "*+"] == list(kinds())
 
 
-@pytest.mark.parametrize("suffix", ["svg", "png", "json"])
+@pytest.mark.parametrize("suffix", ["svg", "png", "pdf", "json"])
 @pytest.mark.sampled(1)
 def test_a_plot_is_written_and_is_the_same_again(run, profiled, desk, suffix):
     for name in ("a", "b"):
@@ -38,14 +38,22 @@ def test_a_plot_is_written_and_is_the_same_again(run, profiled, desk, suffix):
         assert (done.status, done.out, done.err) == (0, "", "")
     content = (desk / f"a.{suffix}").read_bytes()
     assert content == (desk / f"b.{suffix}").read_bytes()
-    assert content.startswith({"svg": b"<svg", "png": b"\x89PNG", "json": b"{"}[suffix])
+    assert content.startswith({"svg": b"<svg", "png": b"\x89PNG", "pdf": b"%PDF", "json": b"{"}[suffix])
     assert sorted(p.name for p in desk.iterdir()) == [f"a.{suffix}", f"b.{suffix}", "profile.yaml"]
 
 
-def test_dark_and_width_are_followed(run, profiled, desk):
-    assert run("plot", "ops", profiled, "-o", "x.json", "--dark", "--width", "127").status == 0
+@pytest.mark.parametrize(("style", "ground", "letters"), [("dark", "#15181b", 11), ("screen", "#ffffff", 11), ("paper", "#ffffff", 10)])
+def test_style_and_width_are_followed(run, profiled, desk, style, ground, letters):
+    assert run("plot", "ops", profiled, "-o", "x.json", "--style", style, "--width", "127").status == 0
     spec = json.loads((desk / "x.json").read_text())
-    assert (spec["width"], spec["config"]["background"]) == (360, "#15181b")
+    assert (spec["width"], spec["config"]["background"]) == (360, ground)
+    assert spec["config"]["axis"]["labelFontSize"] == letters
+
+
+def test_a_pdf_is_as_wide_as_the_paper_needs_it(run, profiled, desk):
+    assert run("plot", "ops", profiled, "-o", "x.pdf", "--width", "85").status == 0
+    content = (desk / "x.pdf").read_bytes()
+    assert content.startswith(b"%PDF") and b"/MediaBox [0 0 241 " in content
 
 
 @pytest.mark.parametrize(
@@ -53,7 +61,7 @@ def test_dark_and_width_are_followed(run, profiled, desk):
     [
         (["heatmap", "profile.yaml", "-o", "x.svg"], "no plot is called 'heatmap'; did you mean 'heat-map'?"),
         (["ops", "profile.yaml", "-o", "x.jpg"], "x.jpg: unknown image format '.jpg'; did you mean '.png'?"),
-        (["ops", "profile.yaml", "-o", "x"], "x: no image format is named; use a name that ends in .svg, .png or .json"),
+        (["ops", "profile.yaml", "-o", "x"], "x: no image format is named; use a name that ends in .svg, .png, .pdf or .json"),
         (["ops", "profile.yaml"], "Missing option '-o' / '--output'; see `vani plot --help`"),
         (["ops", "nowhere.yaml", "-o", "x.svg"], "nowhere.yaml: no such file"),
         (["ops", ".", "-o", "x.svg"], ".: is not a trace, but has 1 .yaml file; name the folder of a Recorder trace (recorder.dat, or recorder.mt and VERSION), a .darshan log, .pfw files, an archive of OTF2 or a log of strace -f -ttt -T -y"),

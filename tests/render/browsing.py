@@ -33,3 +33,9 @@ def open_page(browser: Any, path: Path, width: int = 1280, scheme: str = "light"
 def pages_of(pdf: bytes) -> int:
     """Number of sheets in a PDF."""
     return len(re.findall(rb"/Type\s*/Page\b", pdf))
+
+
+def unfold(page: Any) -> None:
+    """Open everything folded, and wait for the plots in it."""
+    page.evaluate("document.querySelectorAll('details').forEach(fold => { fold.open = true; })")
+    page.wait_for_selector("body:not(:has(figure[data-plot]:not([data-drawn])))")

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from vani.render.report.glossary import GLOSSARY, page
+from generators.glossary import page
+
+from vani.render.report.glossary import GLOSSARY
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "glossary.md"
 

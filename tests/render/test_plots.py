@@ -22,13 +22,14 @@ from vani.render.plots.catalogue import draw, kinds
 from vani.render.plots.drawing import Drawing, Missing, theme
 from vani.render.plots.encoding import KINDS, log_marks
 from vani.schema.profile import Profile
+from vani.schema.profile.storage import Mount, TargetUse
 from vani.schema.timeline import (
+    Call,
     CallTimes,
     FileUse,
     HeatMap,
     HeatRow,
     LayerCost,
-    LongCall,
     ProcessTotals,
     SizeClass,
 )
@@ -90,9 +91,16 @@ def heat_like(profile: Profile, *, bins: int = 50, seed: int = 1) -> HeatMap:
             CallTimes(kind="sync", least_s=0.5, calls=10, seconds=6.0),
         ],
         longest=[
-            LongCall(
+            Call(
                 app=apps[0], rank=0, function="fsync", path="/d/out_1.h5", kind="sync", start_s=0.0, duration_s=0.75, bytes=None
             )
+        ],
+        sampled=[
+            Call(
+                app=apps[0], rank=i % 2, function="write", path="/d/out_1.h5", kind="write", start_s=runtime * i / 9,
+                duration_s=runtime / 90, bytes=4096 << i, offset=i * 65536,
+            )
+            for i in range(8)
         ],
         processes=ProcessTotals(
             bytes_read=[sum(r) for r in read],
@@ -192,6 +200,10 @@ def test_plot_is_valid_and_reproducible(kind):
     heat = heat_like(profile)
     if isinstance(draw(kind, profile, heat=heat), Missing):
         profile, heat = workflow(), heat_like(workflow())
+    if kind == "targets":
+        uses = [TargetUse(target=i, files=i, bytes=i, read_s=i, write_s=9 - i) for i in range(1, 9)]
+        mounts = [Mount(dir="/lustre", type="lustre", slowest_targets=uses)]
+        profile = profile.model_copy(update={"storage": profile.storage.model_copy(update={"mounts": mounts})})
     first, second = (IMAGE.render("svg", drawing(kind, profile, heat)) for _ in range(2))
     assert first == second
     assert first.startswith(b"<svg") and first.count(b"<path") + first.count(b"<text") > 5
@@ -207,7 +219,7 @@ def test_plot_over_time_without_calls_explains_the_remedy():
 def test_unknown_kind_is_named_with_the_nearest():
     with pytest.raises(InputError, match="did you mean 'heat-map'"):
         draw("heatmap", golden("v3-cm1like-16r"))
-    with pytest.raises(InputError, match="known are heat-map, io-time, bandwidth"):
+    with pytest.raises(InputError, match="known are heat-map, io-time, offsets"):
         draw("xyzzy", golden("v3-cm1like-16r"))
 
 
@@ -446,8 +458,8 @@ def test_worst_rank_is_named_beside_the_mean():
     )
     found = drawing("processes", profile, heat)
     # The mean of 15 times 1 s and once 9 s is 1.5 s.
-    assert "rank 11: 9 s, 6 times the mean" in found.description
-    assert "rank 15: 1.6 kB, 16 times the mean" in found.description
+    assert "rank 11, 9 s, 6 times the mean" in found.description
+    assert "rank 15, 1.6 kB, 16 times the mean" in found.description
     ratios = {v["process"]: v["ratio"] for v in values_of(found.spec) if v["measure"] == "I/O time"}
     assert ratios[11] == 6 and ratios[0] == pytest.approx(2 / 3)
 
@@ -860,10 +872,7 @@ def test_doubtful_rate_is_marked_in_its_plot():
 def test_the_page_of_plots_names_every_kind():
     page = (GOLDEN.parents[1] / "docs" / "plots.md").read_text()
     rows = re.findall(r"^\| `([\w-]+)` \| .* \| (\w+) \| [^|]+ \|$", page, re.MULTILINE)
-    source = {
-        plot.kind: "calls" if plot.needs_calls else "both" if plot.uses_calls else "profile"
-        for plot in kinds().values()
-    }
+    source = {plot.kind: "both" if plot.uses else plot.needs or "profile" for plot in kinds().values()}
     assert dict(rows) == source
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from browsing import ARGUMENTS, NO_PROGRAM, PROGRAM, open_page, pages_of
+from browsing import ARGUMENTS, NO_PROGRAM, PROGRAM, open_page, pages_of, unfold
 from report_inputs import ROOT, hostile, inputs_of
 
 import vani
@@ -48,11 +48,13 @@ def browser() -> Iterator[Any]:
 
 @pytest.fixture(scope="module")
 def opened(browser: Any) -> Iterator[Callable[..., Any]]:
-    """Open a file; `page.complaints` collects the browser's messages and network requests."""
+    """Open a file with all its sections; `page.complaints` collects the browser's messages and network requests."""
     pages = []
 
     def opened_page(path: Path, width: int = 1280, scheme: str = "light", **options: Any) -> Any:
         pages.append(open_page(browser, path, width, scheme, **options))
+        if options.get("java_script_enabled", True):
+            unfold(pages[-1])
         return pages[-1]
 
     yield opened_page
@@ -295,7 +297,7 @@ def least_contrast(page: Any) -> tuple[float, str]:
           const light = c => { const f = c.slice(0, 3).map(v => (v /= 255) <= .03928 ? v / 12.92 : ((v + .055) / 1.055) ** 2.4); return .2126 * f[0] + .7152 * f[1] + .0722 * f[2]; };
           const ground = e => { for (; e; e = e.parentElement) { const c = rgb(getComputedStyle(e).backgroundColor); if (c.length < 4 || c[3] > 0) return c; } return [255, 255, 255]; };
           let least = [99, ""];
-          for (const e of document.querySelectorAll("main *, nav a, header *, footer *")) {
+          for (const e of document.querySelectorAll("main *, header *, footer *")) {
             if (![...e.childNodes].some(n => n.nodeType === 3 && n.data.trim()) || e.closest("svg") || !e.checkVisibility()) continue;
             const [a, b] = [light(rgb(getComputedStyle(e).color)), light(ground(e))].sort((x, y) => y - x);
             const ratio = (a + .05) / (b + .05);
@@ -350,7 +352,7 @@ def test_lines_are_copied_unchanged(used):
 
 def test_a_plot_is_saved_as_svg(used, tmp_path):
     with used.expect_download() as waiting:
-        used.get_by_role("button", name="Save I/O cost per layer as SVG").click()
+        used.get_by_role("button", name="Save as SVG: I/O cost per layer").click()
     assert waiting.value.suggested_filename == "layers.svg"
     waiting.value.save_as(tmp_path / "layers.svg")
     assert (tmp_path / "layers.svg").read_text().startswith("<svg")
@@ -368,7 +370,7 @@ def test_first_screen_has_verdict_and_actions(tmp_path, opened):
     items = page.locator(".todo > li")
     assert items.count() == 1
     for item in items.all():
-        assert item.locator(".gain").evaluate(bottom) < 800
+        assert item.locator("h3").evaluate(bottom) < 800
         assert item.locator("pre").evaluate("e => e.getBoundingClientRect().top") < 800
 
 
@@ -392,25 +394,37 @@ def test_nothing_is_wider_than_the_window_in_light_and_dark(workflow, opened, wi
     assert page.complaints == []
 
 
-def test_it_prints_with_every_section_open_and_plots_for_paper(workflow, opened):
+def test_what_is_open_is_printed_with_plots_for_paper(workflow, opened):
     # The width of A4 without its margins.
     page = opened(workflow[2], 696, "dark")
-    page.evaluate("addEventListener('beforeprint', () => { window.closed = document.querySelectorAll('details.section:not([open])').length; })")
-    page.get_by_label("Print every section").check()
     content = page.pdf(format="A4", prefer_css_page_size=True, print_background=True)
     assert content.startswith(b"%PDF-")
     assert pages_of(content) > 5
-    assert page.evaluate("window.closed") == 0
     colours = colours_of(content)
     assert "#0072b2" in colours  # reading, on light
     assert not colours & {"#56b4e9", "#15181b", "#e8e8e8"}  # reading, ground and letters, on dark
     # Afterwards it is unchanged.
     page.wait_for_selector("body:not(:has(figure[data-plot]:not([data-drawn=dark])))")
-    assert page.locator("details.section[open]").count() == 0
     page.emulate_media(media="print")
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
     assert page.evaluate("document.documentElement.scrollWidth") <= 696
-    assert not page.locator("nav").is_visible()
+    assert not page.locator("#find").is_visible()
+    page.emulate_media(media="screen")
+    page.evaluate("document.querySelectorAll('details').forEach(fold => { fold.open = false; })")
+    assert pages_of(page.pdf(format="A4", prefer_css_page_size=True)) <= 3
+
+
+def test_the_search_field_opens_sections_with_all_words(used):
+    field = used.get_by_label("Find in all sections")
+    field.fill("slowest CALLS")
+    opened_folds = used.locator("details.fold[open]")
+    assert 0 < opened_folds.count() < used.locator("details.fold").count()
+    assert all("slowest" in text.lower() for text in opened_folds.all_text_contents())
+    field.fill("no such words anywhere")
+    assert used.locator("details.fold:visible").count() == 0
+    field.fill("")
+    assert used.locator("details.fold:visible").count() == used.locator("details.fold").count()
+    unfold(used)
 
 
 def colours_of(pdf: bytes) -> set[str]:
@@ -433,6 +447,7 @@ def test_texts_and_tables_exist_without_scripts(workflow, opened):
     words = page.locator("body").inner_text()
     for app in profile.apps:
         assert app.name in words
+    page.evaluate("document.querySelectorAll('details').forEach(fold => { fold.open = true; })")
     assert page.locator("#table-files .member").first.is_visible()
     assert page.get_by_text("Heat map of", exact=False).first.is_visible()
     assert page.get_by_role("button", name="Dark").count() == 0

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from functools import cache
 
-import pytest
 from report_inputs import golden, inputs_of
 
 import vani
@@ -12,7 +12,6 @@ from vani.render.plots.catalogue import kinds
 from vani.render.report.model import prepare
 from vani.render.report.page import to_html as page
 from vani.render.report.text import to_text as text
-from vani.render.report.unknowns import unknowns
 from vani.schema.profile import Profile
 
 
@@ -59,13 +58,17 @@ def test_no_process_is_called_the_slowest():
     assert prepare(inputs_of(nothing())).tables["balance"].rows == ()
 
 
-def test_every_omitted_plot_states_its_reason():
+def test_every_omitted_plot_states_its_reason_once():
     made = page(inputs_of(nothing()))
-    assert made.count("<strong>Not drawn.</strong>") == made.count('class="plot missing"') == len(kinds())
+    alone = made.count("<strong>Not drawn.</strong>")
+    titles = [plot.title for plot in kinds().values()]
+    together = re.findall(r'<p class="missing">Not drawn: ([^.]*)\.', made)
+    assert alone + sum(title in line for title in titles for line in together) == len(titles)
+    assert all(", " in line for line in together)
 
 
-@pytest.mark.parametrize("attribute", ["apps[].interface", "apps[].phase_gap_s", "dataset.size", "dataset.size_distribution.p50"])
-def test_attributes_that_need_calls_do_not_exist(attribute):
-    one = next(one for one in unknowns(nothing()) if one.attribute == attribute)
-    assert (one.reason, one.is_expected) == ("without I/O", True)
-    assert not [one.attribute for one in unknowns(nothing()) if one.reason == "the profile gives no reason"]
+def test_an_unknown_value_is_listed_with_the_reason_of_the_profile():
+    gaps = {name: gap.reason for gap in prepare(inputs_of(golden())).gaps for name in gap.attributes}
+    assert gaps["job.nodes"] == golden().provenance["job.nodes"]
+    known = golden().model_copy(update={"job": golden().job.model_copy(update={"nodes": 2})})
+    assert "job.nodes" not in {name for gap in prepare(inputs_of(known)).gaps for name in gap.attributes}

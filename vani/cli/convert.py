@@ -22,10 +22,12 @@ from vani.cli.sources import Memory, Where, half_of_memory
 from vani.engine.cluster import open_executor
 from vani.errors import InputError, TraceError, VaniError
 from vani.readers.files import explained, unchanged
+from vani.readers.kept_calls import HEAT_MAP, kept_calls
 from vani.readers.open import open_workload
 from vani.readers.trace_reader import KeepsCounts, Piece, TraceReader
 from vani.render.events import Lanes, Names, Process, TraceEvents
 from vani.schema.settings import PathLike, Settings
+from vani.schema.timeline import NONE_KEPT, ONLY_BINS
 from vani.site import BUDGET
 from vani.store.write import check_call_sites, write_store
 from vani.units import counted
@@ -84,27 +86,39 @@ def convert(
         raise InputError("is inside the trace", where=target, todo="name a folder next to it")
     if Path(trace).resolve().is_relative_to(target.resolve()):
         raise InputError("contains the trace, and would be replaced", where=target, todo="name a new folder")
-    workload = open_workload([Path(trace)])
-    for path, error in workload.refused:
-        raise error if isinstance(error, VaniError) else TraceError(str(error), where=path)
+    readers = _with_calls(Path(trace))
     if settings.call_sites:
-        for reader in workload.readers:
+        for reader in readers:
             check_call_sites(reader)
     places = []
     with open_executor(settings.scheduler, progress=progress) as executor:
         executor.check_workers(
-            version=vani.__version__, reads=[r.path for r in workload.readers], writes=target.parent
+            version=vani.__version__, reads=[r.path for r in readers], writes=target.parent
         )
-        for reader in workload.readers:
+        for reader in readers:
             name = reader.path.name
-            if sum(other.path == reader.path for other in workload.readers) > 1:
+            if sum(other.path == reader.path for other in readers) > 1:
                 name += f"-{reader.app}"
-            place = target if len(workload.readers) == 1 else target / name
+            place = target if len(readers) == 1 else target / name
             write_store(
                 reader, place, version=vani.__version__, executor=executor, call_sites=settings.call_sites
             )
             places.append(place)
     return places
+
+
+def _with_calls(trace: Path) -> list[TraceReader]:
+    """The readers of all traces, with the kept calls of logs of counts; raises InputError if a log kept none."""
+    workload, with_calls = open_workload([trace]), []
+    for path, error in workload.refused:
+        raise error if isinstance(error, VaniError) else TraceError(str(error), where=path)
+    for reader in workload.readers:
+        calls = kept_calls(reader) if isinstance(reader, KeepsCounts) else reader
+        if calls is None or calls.layout == HEAT_MAP:
+            what, _, todo = (NONE_KEPT if calls is None else ONLY_BINS).removeprefix("the log ").partition(": ")
+            raise InputError(what, where=reader.path, todo=todo)
+        with_calls.append(calls)
+    return with_calls
 
 
 @dataclass(frozen=True)
@@ -138,22 +152,15 @@ def events(trace: PathLike, output: PathLike, *, progress: Progress | None = Non
             "is not the name of a timeline", where=target, todo="use a name that ends in .json or .json.gz"
         )
     writer = TraceEvents(f"vani {vani.__version__}")
-    workload = open_workload([Path(trace)])
-    for path, error in workload.refused:
-        raise error if isinstance(error, VaniError) else TraceError(str(error), where=path)
-    for reader in workload.readers:
-        if isinstance(reader, KeepsCounts):
-            raise InputError(
-                "has counts, but no calls for a timeline", where=reader.path, todo="give a trace of calls"
-            )
-    starts = [reader.start_unix_s for reader in workload.readers]
+    readers = _with_calls(Path(trace))
+    starts = [reader.start_unix_s for reader in readers]
     known = [start for start in starts if start is not None]
     calls, problems = 0, []
-    processes = list(_processes(workload.readers))
+    processes = list(_processes(readers))
     lanes = Lanes()
     with new_file(target) as raw, _compressed(raw, target) as file:
         file.write(writer.begin(process for of_trace in processes for process in of_trace.values()))
-        for number, (reader, start) in enumerate(zip(workload.readers, starts, strict=True)):
+        for number, (reader, start) in enumerate(zip(readers, starts, strict=True)):
             shift = 0 if start is None else round((start - min(known)) * 1e9)
             piece = Piece()
             with unchanged(reader), explained(reader):

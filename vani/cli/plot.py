@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -17,17 +18,17 @@ from vani.cli.sources import JUDGED_FILES, Decoding, Resources, scheduler_files
 from vani.errors import InputError
 from vani.render.formats import IMAGE
 from vani.render.plots.catalogue import draw, kinds, plot_of
-from vani.render.plots.drawing import Drawing, Missing
+from vani.render.plots.drawing import Drawing, Missing, Style
 from vani.schema.profile import Profile
 from vani.schema.settings import Option
 
 if TYPE_CHECKING:
     from vani.engine.executor import Progress
     from vani.schema.settings import PathLike
-    from vani.schema.timeline import HeatMap
+    from vani.schema.timeline import HeatMap, Source
     from vani.store.read import Store
 
-_MARKS = {(True, False): " *", (False, True): " +", (False, False): ""}
+_MARKS: Mapping[Source | None, str] = {"bins": " *", "data": " **", "calls": " ***", None: ""}
 
 
 class PlotSettings(Decoding):
@@ -37,7 +38,9 @@ class PlotSettings(Decoding):
         default=160, description="Width of the image on paper."
     )
     dpi: Annotated[int, Field(ge=50, le=1200)] = Field(default=300, description="Pixels per inch of a .png.")
-    dark: bool = Field(default=False, description="Colours for a dark background, such as slides.")
+    style: Annotated[Style, Option(metavar="paper|screen|dark")] = Field(
+        default="paper", description="Black on white, the colours of the report, or those for a dark background."
+    )
 
 
 def plot(
@@ -60,7 +63,7 @@ def plot(
     settings, fields
         The settings, or single fields of `PlotSettings`.
     format
-        `svg`, `png`, or `json` (the Vega-Lite specification).
+        `svg`, `png`, `pdf`, or `json` (the Vega-Lite specification).
     progress
         As in `vani.profile`.
 
@@ -72,7 +75,7 @@ def plot(
     settings = PlotSettings.of(settings, **fields)
     IMAGE.check(format)
     drawn = drawing(kind, profile, settings, progress=progress)
-    return IMAGE.render(format, drawn, width_mm=settings.width_mm, dpi=settings.dpi, dark=settings.dark)
+    return IMAGE.render(format, drawn, width_mm=settings.width_mm, dpi=settings.dpi, style=settings.style)
 
 
 def drawing(
@@ -87,7 +90,7 @@ def drawing(
     wanted = plot_of(kind)
     with Resources([profile], Decoding.of(settings, **fields), progress) as resources:
         model = Profile.of(profile_of(resources, profile, files=JUDGED_FILES))
-        heat = heat_map_of(resources, model) if wanted.needs_calls or wanted.uses_calls else None
+        heat = heat_map_of(resources, model) if wanted.over_time else None
     drawn = draw(kind, model, heat=heat)
     if isinstance(drawn, Missing):
         where = profile if isinstance(profile, (str, Path)) else ""
@@ -149,6 +152,8 @@ def heat_map_of(resources: Resources, profile: Profile, *, decode: bool = True) 
     if isinstance(heat, str):
         return heat
     moved = profile.workflow.io.bytes
+    if heat.source != "calls":
+        return heat.with_note((moved.read or 0) + (moved.written or 0))
     if (sum(map(sum, heat.read)), sum(map(sum, heat.written))) != (moved.read or 0, moved.written or 0):
         return "the decoded calls and the profile differ in bytes; profile the trace again"
     return heat
@@ -159,8 +164,12 @@ def _list(ctx: click.Context, param: click.Parameter, value: bool) -> None:
     if not value or ctx.resilient_parsing:
         return
     for kind in kinds().values():
-        click.echo(f"{kind.kind:<16} {kind.about}{_MARKS[kind.needs_calls, kind.uses_calls]}")
-    click.echo("\n* needs the decoded calls: the trace, or its store; + shows more with them")
+        mark = " +" if kind.uses else _MARKS[kind.needs]
+        click.echo(f"{kind.kind:<16} {kind.about}{mark}")
+    click.echo(
+        "\n* needs times: a trace of calls, or a Darshan log with a heat map or DXT; ** a trace, or DXT"
+        "\n+ shows more with them"
+    )
     ctx.exit()
 
 
@@ -168,7 +177,7 @@ def _list(ctx: click.Context, param: click.Parameter, value: bool) -> None:
 @click.argument("kind")
 @source_argument()
 @output_option(
-    "Write here; the name ends in .svg, .png or .json (the Vega-Lite specification).", required=True
+    "Write here; the name ends in .svg, .png, .pdf or .json (the Vega-Lite specification).", required=True
 )
 @settings_options(PlotSettings)
 @click.option(
@@ -182,7 +191,7 @@ def command(kind: str, profile: Path, output: Path, settings: PlotSettings, quie
     profile` or decoded again from the trace. A trace, which is a folder or a file, is profiled first.
     """
     format, wanted = IMAGE.needed_for(output), plot_of(kind)
-    with working(profile, quiet=quiet, with_calls=wanted.needs_calls or wanted.uses_calls) as progress:
+    with working(profile, quiet=quiet, with_calls=wanted.over_time) as progress:
         check_outputs([output], [profile, *scheduler_files(settings.scheduler)])
         content = plot(kind, profile, settings, format=format, progress=progress)
     write_bytes(output, content)

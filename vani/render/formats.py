@@ -173,8 +173,9 @@ IMAGE: Final[Formats[bytes]] = Formats(
     {
         "svg": "vani.render.plots.drawing:to_svg",
         "png": "vani.render.plots.drawing:to_png",
+        "pdf": "vani.render.plots.drawing:to_pdf",
         "json": "vani.render.plots.drawing:to_json",
     },
     what="image",
 )
-"""Each writer takes `width_mm`, the width on paper, and `dark`, for a dark background; png also `dpi`."""
+"""Each writer takes `width_mm`, the width on paper, and the `style`; png also `dpi`."""

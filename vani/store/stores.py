@@ -15,7 +15,7 @@ from vani.calls import CALLS
 from vani.engine.executor import Executor
 from vani.errors import InputError, NoRoomError, StoreError, TraceError
 from vani.readers.open import by_app, open_trace, traces_at
-from vani.readers.trace_reader import DecodesAgain, KeepsTables, TraceReader
+from vani.readers.trace_reader import DecodesAgain, KeepsCounts, KeepsTables, TraceReader
 from vani.store import cache, write
 from vani.store.cache import InUse, store_of, stores_in
 from vani.store.read import Store, open_store
@@ -328,12 +328,13 @@ def _why_not(store: Path) -> str:
 
 
 def _reader_of(trace: TraceEntity) -> TraceReader | str:
-    """The reader of a profile's trace if it still exists unchanged, otherwise the fault."""
+    """The reader of a profile's trace if it still exists unchanged, of the calls that it has; otherwise the fault."""
     path = Path(trace.path)
     try:
         reader = open_trace(path)
         reader = next((part for part in by_app(reader) if part.app == trace.app), reader)
-        records = int(reader.calls_per_rank().sum())
+        is_log = isinstance(reader, KeepsCounts)
+        records = sum(reader.counts().functions.values()) if is_log else int(reader.calls_per_rank().sum())
     except InputError:
         return (
             f"it needs the decoded calls, but the trace {trace.path} no longer exists and no store of it "
@@ -344,4 +345,9 @@ def _reader_of(trace: TraceEntity) -> TraceReader | str:
             f"the trace at {path} contains {counted(records, 'call')} of {counted(reader.ranks, 'process')}, the "
             f"profile {trace.records:,} of {trace.ranks}: profile it again"
         )
-    return reader
+    if not is_log:
+        return reader
+    from vani.readers.kept_calls import kept_calls  # noqa: PLC0415 - only for logs of counts
+    from vani.schema.timeline import NONE_KEPT  # noqa: PLC0415
+
+    return kept_calls(reader) or NONE_KEPT

@@ -27,7 +27,7 @@ _LAYERS = {
     "I/O cost per layer",
     "seconds in reads, writes, flushes and metadata calls of each library",
     position=30,
-    uses_calls=True,
+    uses="calls",
 )
 def layers(profile: Profile, heat: HeatMap | None) -> Drawing | str:
     """Seconds in calls of each library by kind; with only a profile, the profile's figures."""
@@ -48,8 +48,7 @@ def layers(profile: Profile, heat: HeatMap | None) -> Drawing | str:
             "layer": layer,
             "kind": kind,
             "seconds": encoding.number(amount),
-            "from": encoding.number(begin),
-            "to": encoding.number(end),
+            **encoding.span(begin, end),
             "share": format_share(amount / sum(seconds)),
         }
         for layer, seconds in of_layer.items()
@@ -160,8 +159,7 @@ def ops(profile: Profile) -> Drawing | str:
                     "amount": encoding.number(amount),
                     "text": format_seconds(amount) if is_time else counted(int(amount), "call"),
                     "share": encoding.number(share),
-                    "from": encoding.number(begin),
-                    "to": encoding.number(min(1.0, end)),
+                    **encoding.span(begin, min(1.0, end)),
                 }
             )
     params, y = encoding.numbered("row", [label for label, _, _ in rows])
@@ -246,7 +244,7 @@ _SHORTEST, _LONGEST = -6, 1
     "How long calls take",
     "share of calls, and of the time in them, by how long they take",
     position=37,
-    needs_calls=True,
+    needs="data",
 )
 def call_times(profile: Profile, heat: HeatMap) -> Drawing | str:
     """Shares of all calls and of their time, by duration."""
@@ -350,7 +348,7 @@ Rates = dict[tuple[str, str], tuple[float | None, int | None]]
     "Transfer sizes and their bandwidth",
     "number of requests by size, and the bandwidth of each size",
     position=40,
-    uses_calls=True,
+    uses="data",
 )
 def transfer_sizes(profile: Profile, heat: HeatMap | None) -> Drawing | str:
     """The number of requests of each size, and their speed."""
@@ -478,3 +476,59 @@ def _one_size(profile: Profile, kind: str, size: str, total: int, rates: Rates) 
 
 def _row(value: dict[str, Any]) -> Row:
     return (value["size"], value["kind"], value["operations"], value.get("bytes", ""), value.get("rate", ""))
+
+
+_MAX_TABLE_ROWS = 200
+
+
+@plot(
+    "rates",
+    "Rate of each request, by size",
+    "bytes per second of single reads and writes against their size",
+    position=42,
+    needs="data",
+)
+def rates(profile: Profile, heat: HeatMap) -> Drawing | str:
+    """The rate of single reads and writes against their size."""
+    impossible = [kind for kind in ("read", "write") if f"io.bandwidth.{kind}" in profile.provenance]
+    points = [
+        (call.bytes, encoding.number(call.bytes / call.duration_s), call.kind, call.rank)
+        for call in heat.sampled
+        if call.bytes and call.duration_s and call.kind not in impossible
+    ]
+    if not points:
+        return "no read or write has a size and a duration"
+    ends = [(min(c), max(c)) for c in (tuple(p[0] for p in points), tuple(p[1] for p in points))]
+    (small, large), (slow, fast) = ends
+    axes = [
+        encoding.quantity(
+            field,
+            scale={"type": "log", "domain": [low / 2, high * 2], "nice": False},
+            axis=encoding.size_axis(title, field == "rate") | {"values": encoding.log_marks(low / 2, high * 2)},
+        )
+        for field, title, (low, high) in zip(("bytes", "rate"), ("size", "rate of the request"), ends, strict=True)
+    ]
+    spec = encoding.chart(
+        [],
+        220,
+        mark={"type": "point", "filled": True, "size": 22, "opacity": 0.45},
+        encoding={
+            "x": axes[0],
+            "y": axes[1],
+            "color": encoding.colour(None, (point[2] for point in points)),
+            "tooltip": [encoding.quantity(field, format=".3~s") for field in ("bytes", "rate", "rank")],
+        },
+    )
+    spec["data"] = encoding.csv(("bytes", "rate", "kind", "rank"), points)
+    return Drawing(
+        caption="The size and rate of single reads and writes, both on scales of powers of ten. Points that rise to "
+        "the right pay a latency for each request: larger requests would be faster. One size at many rates shows "
+        "processes that wait for each other.",
+        description=f"{counted(len(points), 'request')} of {format_bytes(small)} to {format_bytes(large)}, at "
+        f"{format_rate(slow)} to {format_rate(fast)}.",
+        spec=spec,
+        table=(("bytes", "bytes per second", "kind", "rank"), tuple(points[:_MAX_TABLE_ROWS])),
+        sentence=f"All requests move {format_bytes(small)}, at {format_rate(slow)} to {format_rate(fast)}."
+        if small == large
+        else "",
+    )

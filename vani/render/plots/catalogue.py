@@ -14,7 +14,9 @@ from importlib import import_module
 from vani.errors import InputError, nearest
 from vani.render.plots.drawing import Drawing, Missing, Plot
 from vani.schema.profile import Profile
-from vani.schema.timeline import HeatMap
+from vani.schema.timeline import ONLY_BINS, HeatMap
+
+NO_CALLS = "it needs the decoded calls, which a profile does not contain"
 
 
 @cache
@@ -58,13 +60,13 @@ def draw(kind: str, profile: Profile, *, heat: HeatMap | str | None = None) -> D
         There is no such kind.
     """
     plot = plot_of(kind)
-    data = heat if isinstance(heat, HeatMap) else None
-    if plot.needs_calls and data is None:
-        reason = (
-            heat if isinstance(heat, str) else "it needs the decoded calls, which a profile does not contain"
-        )
+    least = plot.needs or plot.uses
+    data = heat if isinstance(heat, HeatMap) and least is not None and heat.gives(least) else None
+    if plot.needs is not None and data is None:
+        reason = heat if isinstance(heat, str) else NO_CALLS if heat is None else ONLY_BINS
         return Missing(plot.kind, plot.title, reason)
-    drawing = plot.draw(profile, data) if plot.needs_calls or plot.uses_calls else plot.draw(profile)
+    drawing = plot.draw(profile, data) if plot.over_time else plot.draw(profile)
     if isinstance(drawing, str):
         return Missing(plot.kind, plot.title, drawing)
-    return replace(drawing, kind=plot.kind, title=drawing.title or plot.title)
+    caption = " ".join(filter(None, (drawing.caption, data.note if data is not None else "")))
+    return replace(drawing, kind=plot.kind, title=drawing.title or plot.title, caption=caption)

@@ -7,15 +7,21 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
+from importlib.util import find_spec
+from io import BytesIO
+from typing import Any, Final, Literal
 
-from vani.errors import InputError
+from vani.errors import InputError, one_line
 from vani.schema.syntax.json_text import json_text
+from vani.schema.timeline import Source
 
 Row = tuple[Any, ...]
+Style = Literal["paper", "screen", "dark"]
 
 
 @dataclass(frozen=True)
@@ -64,8 +70,8 @@ class Missing:
 class Plot:
     """A kind of plot.
 
-    `draw` receives the profile, and the time-resolved data if it `needs_calls` or `uses_calls`. It returns a sentence
-    if there is nothing to draw.
+    `draw` receives the profile, and the time-resolved data if it `needs` or `uses` any. It returns a sentence if there
+    is nothing to draw.
     """
 
     kind: str
@@ -75,10 +81,15 @@ class Plot:
     draw: Callable[..., Drawing | str]
     position: int
     """Position in lists of all kinds."""
-    needs_calls: bool = False
-    """Whether it needs time-resolved data."""
-    uses_calls: bool = False
-    """Whether it shows more with time-resolved data; without, `draw` receives None."""
+    needs: Source | None = None
+    """The least that it needs of a source of time-resolved data."""
+    uses: Source | None = None
+    """The least with which it shows more; with less, `draw` receives None."""
+
+    @property
+    def over_time(self) -> bool:
+        """Whether it draws time-resolved data."""
+        return self.needs is not None or self.uses is not None
 
 
 def plot(kind: str, title: str, about: str, **more: Any) -> Callable[[Callable[..., Drawing | str]], Plot]:
@@ -205,15 +216,15 @@ _COLUMN_MM = 110
 _LETTERS = {"column": 8, "page": 10}
 
 
-def specification(drawing: Drawing, *, width_mm: float = 160, dark: bool = False) -> dict[str, Any]:
+def specification(drawing: Drawing, *, width_mm: float = 160, style: Style = "paper") -> dict[str, Any]:
     """Build the specification of an image.
 
     Parameters
     ----------
     width_mm
         Width of the whole image on paper; letters are 8 points high in a column, 10 on a page.
-    dark
-        Use a dark background instead of black on white for paper.
+    style
+        Black on white for paper, the colours of the report's page, or those for a dark background.
     """
     letters = _LETTERS["column" if width_mm <= _COLUMN_MM else "page"]
     return {
@@ -221,54 +232,70 @@ def specification(drawing: Drawing, *, width_mm: float = 160, dark: bool = False
         "width": round(width_mm * _POINTS_PER_MM),
         "description": drawing.description,
         "config": {
-            **theme(dark, paper=not dark, letters=letters),
-            "background": GROUND["dark" if dark else "light"],
+            **theme(style == "dark", paper=style == "paper", letters=letters),
+            "background": GROUND["dark" if style == "dark" else "light"],
         },
     }
 
 
-def drawn(to: str, spec: dict[str, Any], **options: object) -> Any:
-    """Draw a specification as `to`, svg or png, with vl-convert.
+_DRAW: Final = """
+import json, sys, vl_convert
+to, specs, options = json.load(sys.stdin)
+for spec in specs:
+    image = getattr(vl_convert, "vegalite_to_" + to)(spec, **options)
+    content = image.encode() if isinstance(image, str) else image
+    sys.stdout.buffer.write(len(content).to_bytes(8, "big") + content)
+"""
+
+
+def images(to: str, specs: Sequence[dict[str, Any]], **options: object) -> list[bytes]:
+    """Draw specifications as `to`, svg, png or pdf, with vl-convert, in a process of its own.
+
+    A limit of memory or processes ends a JavaScript engine without an exception, and with it the process that it is in.
 
     Raises
     ------
     InputError
-        vl-convert is not installed, or the system refuses its drawing thread.
+        vl-convert is not installed, or its process ended.
     """
-    try:
-        import vl_convert  # noqa: PLC0415 - an extra, and heavy
-    except ImportError as error:
-        raise InputError("images need vl-convert", todo="pip install 'vani-io[plot]'") from error
-    draw = getattr(vl_convert, f"vegalite_to_{to}")
-    try:
-        # No plot refers to another place, and a specification must not load anything either.
-        return draw(spec, vl_version=_VEGA_LITE, allowed_base_urls=[], **options)
-    except BaseException as error:
-        # Its Rust code raises something that is not an Exception.
-        if "spawn thread" not in str(error):
-            raise
-        raise InputError(
-            "no image can be drawn: the system refuses a thread", todo="raise the limit of processes (ulimit -u)"
-        ) from error
+    if find_spec("vl_convert") is None:
+        raise InputError("images need vl-convert", todo="pip install 'vani-io[plot]'")
+    # No plot refers to another place, and a specification must not load anything either.
+    work = json.dumps((to, specs, {"vl_version": _VEGA_LITE, "allowed_base_urls": [], **options}))
+    # -P: a file in the current folder must not replace a module.
+    run = subprocess.run([sys.executable, "-P", "-c", _DRAW], input=work.encode(), capture_output=True, check=False)
+    if run.returncode:
+        last = run.stderr.decode(errors="replace").strip().rpartition("\n")[2]
+        why = f"its process ended by signal {-run.returncode}" if run.returncode < 0 else one_line(last)[:200]
+        todo = "raise the limits of memory and processes (ulimit -v, -u)"
+        raise InputError(f"no image can be drawn: {why}", todo=todo)
+    stream, contents = BytesIO(run.stdout), []
+    while size := stream.read(8):
+        contents.append(stream.read(int.from_bytes(size, "big")))
+    return contents
 
 
-def to_json(drawing: Drawing, *, width_mm: float = 160, dark: bool = False, **_: object) -> bytes:
+def to_json(drawing: Drawing, *, width_mm: float = 160, style: Style = "paper", **_: object) -> bytes:
     """Write the specification for other programs to draw."""
-    return json_text(specification(drawing, width_mm=width_mm, dark=dark), indent=1, allow_nan=True).encode()
+    return json_text(specification(drawing, width_mm=width_mm, style=style), indent=1, allow_nan=True).encode()
 
 
 def to_png(
-    drawing: Drawing, *, width_mm: float = 160, dpi: int = 300, dark: bool = False, **_: object
+    drawing: Drawing, *, width_mm: float = 160, dpi: int = 300, style: Style = "paper", **_: object
 ) -> bytes:
     """Draw it with `dpi` pixels per inch; raises InputError without vl-convert."""
-    content: bytes = drawn("png", specification(drawing, width_mm=width_mm, dark=dark), ppi=dpi)
-    return content
+    return images("png", [specification(drawing, width_mm=width_mm, style=style)], ppi=dpi)[0]
 
 
-def to_svg(drawing: Drawing, *, width_mm: float = 160, dark: bool = False, **_: object) -> bytes:
+def to_pdf(drawing: Drawing, *, width_mm: float = 160, style: Style = "paper", **_: object) -> bytes:
+    """Draw it as a page of its size; raises InputError without vl-convert."""
+    return images("pdf", [specification(drawing, width_mm=width_mm, style=style)])[0]
+
+
+def to_svg(drawing: Drawing, *, width_mm: float = 160, style: Style = "paper", **_: object) -> bytes:
     """Draw it; raises InputError without vl-convert."""
-    svg: str = drawn("svg", specification(drawing, width_mm=width_mm, dark=dark))
-    return _own_names(_on_paper(svg), drawing.kind).encode()
+    svg = images("svg", [specification(drawing, width_mm=width_mm, style=style)])[0].decode()
+    return own_names(_on_paper(svg), drawing.kind).encode()
 
 
 def _on_paper(svg: str) -> str:
@@ -280,7 +307,7 @@ def _on_paper(svg: str) -> str:
     return re.sub(r"<svg\b[^>]*>", in_points, svg, count=1)
 
 
-def _own_names(svg: str, kind: str) -> str:
+def own_names(svg: str, kind: str) -> str:
     """Renumber an image's references: Vega continues numbers from image to image, and two may be in one page."""
     ids = re.findall(r'<(?:linearGradient|radialGradient|clipPath) id="([^"]+)"', svg)
     for i, name in enumerate(dict.fromkeys(ids)):

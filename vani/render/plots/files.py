@@ -7,27 +7,8 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any
 
+from vani.render.plots import encoding
 from vani.render.plots.drawing import Drawing, plot
-from vani.render.plots.encoding import (
-    CALL_KINDS,
-    NO_TIMES,
-    ROW_NAME,
-    SHARE,
-    by_size,
-    category,
-    chart,
-    colour,
-    name,
-    number,
-    ordered,
-    quantity,
-    seconds_axis,
-    size_labels,
-    stacked,
-    tail,
-    text,
-    up_to,
-)
 from vani.render.report.file_tables import FileGroup, file_groups
 from vani.schema.profile import IOStats, Profile
 from vani.schema.saved_profile import IOSummary
@@ -48,7 +29,7 @@ def files(profile: Profile) -> Drawing | str:
     if not profile.files:
         return "the profile lists no file"
     if all(f.io.time_s.total is None for f in profile.files):
-        return NO_TIMES
+        return encoding.NO_TIMES
     costs = [(g, by_kind) for g in file_groups(profile.files) if any(by_kind := _seconds(g))]
     if not costs:
         return "no time was spent in I/O on files"
@@ -58,24 +39,24 @@ def files(profile: Profile) -> Drawing | str:
         sums = [sum(column) for column in zip(*(by_kind for _, by_kind in rest), strict=True)]
         rows.append((f"all other listed files ({many:,})", sums))
     values: list[dict[str, Any]] = [
-        {"row": i, "kind": kind, "seconds": number(amount), "from": number(begin), "to": number(end)}
+        {"row": i, "kind": kind, "seconds": encoding.number(amount), **encoding.span(begin, end)}
         for i, (_, seconds) in enumerate(rows)
-        for kind, amount, begin, end in stacked(CALL_KINDS, seconds)
+        for kind, amount, begin, end in encoding.stacked(encoding.CALL_KINDS, seconds)
     ]
     sums = [sum(seconds) for _, seconds in rows]
     ends: list[dict[str, Any]] = [
-        {"row": i, "to": number(end), "text": format_seconds(end)} for i, end in enumerate(sums)
+        {"row": i, "to": encoding.number(end), "text": format_seconds(end)} for i, end in enumerate(sums)
     ]
     x = {
         "type": "quantitative",
-        "scale": up_to(max(e["to"] for e in ends), 60),
-        "axis": seconds_axis("seconds in calls, summed over processes"),
+        "scale": encoding.up_to(max(e["to"] for e in ends), 60),
+        "axis": encoding.seconds_axis("seconds in calls, summed over processes"),
     }
     bars = {
-        "color": colour(None, [v["kind"] for v in values]),
-        "tooltip": [category("name"), category("kind"), quantity("seconds", format=",.6~g")],
+        "color": encoding.colour(None, [v["kind"] for v in values]),
+        "tooltip": [encoding.category("name"), encoding.category("kind"), encoding.quantity("seconds", format=",.6~g")],
     }
-    totals = [text(ends, {"y": _rows(rows), "x": {**x, "field": "to"}}, "text", dx=5, dy=8)]
+    totals = [encoding.text(ends, {"y": _rows(rows), "x": {**x, "field": "to"}}, "text", dx=5, dy=8)]
     listed, all_files = len(profile.files), profile.dataset.files
     cut = (
         f" The profile lists {listed:,} of {all_files:,} files, those with most I/O time."
@@ -92,9 +73,9 @@ def files(profile: Profile) -> Drawing | str:
         f"{_label(first)}, which moves {format_bytes(_bytes(first))}.",
         spec=_named_bars(values, 36, [label for label, _ in rows], x, {"band": 0.38}, bars, ends, totals),
         table=(
-            ("files", "number of files", *(f"{kind} (s)" for kind in CALL_KINDS), "bytes"),
+            ("files", "number of files", *(f"{kind} (s)" for kind in encoding.CALL_KINDS), "bytes"),
             tuple(
-                (name(g.name, 80), len(g.files), *map(number, by_kind), _bytes(g))
+                (encoding.name(g.name, 80), len(g.files), *map(encoding.number, by_kind), _bytes(g))
                 for g, by_kind in costs[:_MAX_TABLE_ROWS]
             ),
         ),
@@ -102,7 +83,7 @@ def files(profile: Profile) -> Drawing | str:
 
 
 def _rows(rows: Sequence[object]) -> dict[str, Any]:
-    return ordered("row", scale={"domain": list(range(len(rows)))}, axis=None)
+    return encoding.ordered("row", scale={"domain": list(range(len(rows)))}, axis=None)
 
 
 def _named_bars(
@@ -111,7 +92,7 @@ def _named_bars(
     names: Sequence[str],
     x: dict[str, Any],
     height: dict[str, float],
-    encoding: dict[str, Any],
+    channels: dict[str, Any],
     rows: Sequence[dict[str, Any]],
     texts: Sequence[dict[str, Any]] = (),
     **mark: Any,
@@ -119,12 +100,13 @@ def _named_bars(
     """Stacked bars with names above them, since next to them they would leave no room on a narrow page."""
     y = _rows(names)
     bars = {
-        "transform": [ROW_NAME],
+        "transform": [encoding.ROW_NAME],
         "mark": {"type": "bar", "height": height, "yOffset": 8, **mark},
-        "encoding": {"y": y, "x": {**x, "field": "from"}, "x2": {"field": "to"}, **encoding},
+        "encoding": {"y": y, "x": {**x, "field": "from"}, "x2": {"field": "to"}, **channels},
     }
-    above = text(rows, {"y": y, "x": {**x, "datum": 0}}, "name", transform=[ROW_NAME], dx=2, dy=-8, limit=300)
-    return chart(
+    at = {"y": y, "x": {**x, "datum": 0}}
+    above = encoding.text(rows, at, "name", transform=[encoding.ROW_NAME], dx=2, dy=-8, limit=300)
+    return encoding.chart(
         values,
         row_px * len(names) + 10,
         params=[{"name": "row_name", "value": list(names)}],
@@ -133,12 +115,12 @@ def _named_bars(
 
 
 def _label(group: FileGroup) -> str:
-    return tail(group.name, 40) + (f" ({len(group.files):,} files)" if len(group.files) > 1 else "")
+    return encoding.tail(group.name, 40) + (f" ({len(group.files):,} files)" if len(group.files) > 1 else "")
 
 
 def _seconds(group: FileGroup) -> list[float]:
     times = [file.io.time_s for file in group.files]
-    return [sum(seconds for seconds in map(attrgetter(kind), times) if seconds) for kind in CALL_KINDS]
+    return [sum(seconds for seconds in map(attrgetter(kind), times) if seconds) for kind in encoding.CALL_KINDS]
 
 
 def _bytes(group: FileGroup) -> int:
@@ -186,27 +168,26 @@ def access_patterns(profile: Profile) -> Drawing | str:
         {
             "row": i,
             "pattern": pattern,
-            "share": number(share),
-            "from": number(begin),
-            "to": number(min(1.0, end)),
+            "share": encoding.number(share),
+            **encoding.span(begin, min(1.0, end)),
             "operations": row.operations,
         }
         for i, row in enumerate(rows)
-        for pattern, share, begin, end in stacked(PATTERNS, [row.shares[pattern] for pattern in PATTERNS])
+        for pattern, share, begin, end in encoding.stacked(PATTERNS, [row.shares[pattern] for pattern in PATTERNS])
     ]
     x = {
         "type": "quantitative",
         "scale": {"domain": [0, 1]},
-        "axis": {"title": "share of reads and writes", "labelExpr": SHARE, "tickCount": 5},
+        "axis": {"title": "share of reads and writes", "labelExpr": encoding.SHARE, "tickCount": 5},
     }
     legend = {"title": None, "symbolType": "square"}
     bars = {
-        "color": ordered("pattern", sort=list(PATTERNS), scale={"domain": list(PATTERNS)}, legend=legend),
+        "color": encoding.ordered("pattern", sort=list(PATTERNS), scale={"domain": list(PATTERNS)}, legend=legend),
         "tooltip": [
-            category("name"),
-            category("pattern"),
-            quantity("share", format=".3~%"),
-            quantity("operations", format=",", title="reads and writes"),
+            encoding.category("name"),
+            encoding.category("pattern"),
+            encoding.quantity("share", format=".3~%"),
+            encoding.quantity("operations", format=",", title="reads and writes"),
         ],
     }
     spec = _named_bars(
@@ -231,7 +212,7 @@ def access_patterns(profile: Profile) -> Drawing | str:
         spec=spec,
         table=(
             ("entity", *PATTERNS, "reads and writes"),
-            tuple((row.label, *(number(row.shares[p]) for p in PATTERNS), row.operations) for row in rows),
+            tuple((row.label, *(encoding.number(row.shares[p]) for p in PATTERNS), row.operations) for row in rows),
         ),
         sentence=f"All {rows[0].operations:,} reads and writes are {only[0]}: {_MEANINGS[only[0]]}." if only else "",
     )
@@ -240,7 +221,7 @@ def access_patterns(profile: Profile) -> Drawing | str:
 def _accesses(profile: Profile) -> Iterator[_Accesses]:
     """The workload, its apps, and the files (or datasets of many files) with most reads and writes."""
     yield _together("workload", [profile.workflow.io])
-    apps = [_together(f"app {name(app.name, 24)}", [app.io]) for app in profile.apps]
+    apps = [_together(f"app {encoding.name(app.name, 24)}", [app.io]) for app in profile.apps]
     groups = [_together(_label(group), [file.io for file in group.files]) for group in file_groups(profile.files)]
     for some, most in ((apps if len(apps) > 1 else [], _MAX_APPS), (groups, _MAX_GROUPS)):
         yield from sorted(some, key=lambda row: (-row.operations, row.label))[:most]
@@ -263,21 +244,21 @@ def file_sizes(profile: Profile) -> Drawing | str:
     sizes = profile.dataset.size_distribution
     if sizes is None or not sizes.known:
         return "no file's size is known: `vani collect` inside the job writes them into job.yaml"
-    bins = by_size(sizes.histogram)
+    bins = encoding.by_size(sizes.histogram)
     values = [{"size": b, "files": sizes.histogram.get(b, 0)} for b in bins]
     axis = {"title": "files", "tickMinStep": 1, "tickCount": 5, "format": ",d"}
-    encoding = {
-        "x": ordered("size", sort=bins, axis={"title": "file size (bytes)", **size_labels(bins)}),
-        "y": quantity("files", axis=axis),
+    channels = {
+        "x": encoding.ordered("size", sort=bins, axis={"title": "file size (bytes)", **encoding.size_labels(bins)}),
+        "y": encoding.quantity("files", axis=axis),
     }
     bars = {
         "mark": {"type": "bar", "width": {"band": 0.75}},
-        "encoding": {**encoding, "tooltip": [ordered("size"), quantity("files", format=",")]},
+        "encoding": {**channels, "tooltip": [encoding.ordered("size"), encoding.quantity("files", format=",")]},
     }
     counts = {
         "transform": [{"filter": "datum.files > 0"}],
         "mark": {"type": "text", "style": "ink", "dy": -7},
-        "encoding": {**encoding, "text": {"field": "files", "format": ","}},
+        "encoding": {**channels, "text": {"field": "files", "format": ","}},
     }
     unknown = (profile.dataset.files or 0) - sizes.known
     spread = (
@@ -296,7 +277,7 @@ def file_sizes(profile: Profile) -> Drawing | str:
         description=f"{counted(sizes.known, 'file')} of known size{spread}"
         + ", ".join(f"{v['size']}: {v['files']:,}" for v in values if v["files"])
         + ".",
-        spec=chart(values, 200, layer=[bars, counts]),
+        spec=encoding.chart(values, 200, layer=[bars, counts]),
         table=(("size (bytes)", "files"), tuple((v["size"], v["files"]) for v in values)),
         sentence=_one_size(sizes.known, sizes.min, sizes.max) if len(values) == 1 else "",
     )
@@ -308,3 +289,51 @@ def _one_size(files: int, least: int | None, most: int | None) -> str:
         return f"The one file of known size has {format_bytes(most)}."
     both = "" if least == most else f"{format_bytes(least)} to "
     return f"All {counted(files, 'file')} of known size have {both}{format_bytes(most)}."
+
+
+# --- storage targets ---------------------------------------------------------------------------------
+
+
+@plot("targets", "Time per storage target", "time in reads and writes of the files on each Lustre target", position=105)
+def targets(profile: Profile) -> Drawing | str:
+    """The slowest storage targets, by the time of a process in the files that are on each."""
+    known = [(mount, target) for mount in profile.storage.mounts or () for target in mount.slowest_targets or ()]
+    if not known:
+        return "the source does not record which storage targets files are on: a Darshan log of a run on Lustre does"
+    names = [f"OST {target.target} ({counted(target.files, 'file')})" for _, target in known]
+    values: list[dict[str, Any]] = [
+        {"row": i, "kind": kind, "seconds": encoding.number(seconds), **encoding.span(begin, end)}
+        for i, (_, target) in enumerate(known)
+        for kind, seconds, begin, end in encoding.stacked(("read", "write"), (target.read_s, target.write_s))
+    ]
+    params, y = encoding.numbered("row", names)
+    x = encoding.quantity("from", axis=encoding.seconds_axis("time of a process in a file, mean over the files"))
+    typical = [(mount.median_read_s or 0) + (mount.median_write_s or 0) for mount, _ in known]
+    median: Sequence[dict[str, Any]] = [{"seconds": encoding.number(typical[0])}]
+    bars = {
+        "mark": {"type": "bar", "height": {"band": 0.72}},
+        "encoding": {
+            "y": y,
+            "x": x,
+            "x2": {"field": "to"},
+            "color": encoding.colour(None, (value["kind"] for value in values)),
+            "tooltip": [encoding.category("kind"), encoding.quantity("seconds", format=",.4~g")],
+        },
+    }
+    line = {
+        "data": {"values": median},
+        "mark": {"type": "rule", "style": "mean", "strokeDash": [4, 3]},
+        "encoding": {"x": {**x, "field": "seconds"}},
+    }
+    slowest = known[0][1]
+    return Drawing(
+        caption="Time of a process in reads and writes of a file on each Lustre target, slowest first; the dashed line "
+        "is the median target. A target far to the right of it slows every file that is on it.",
+        description=f"{names[0]} takes {format_seconds(slowest.read_s + slowest.write_s)} per file; the median target "
+        f"takes {format_seconds(typical[0])}.",
+        spec=encoding.chart(values, 26 * len(known) + 10, params=params, layer=[bars, line]),
+        table=(
+            ("mount", "target", "files", "bytes", "read (s)", "write (s)"),
+            tuple((m.dir, t.target, t.files, t.bytes, t.read_s, t.write_s) for m, t in known),
+        ),
+    )

@@ -324,7 +324,7 @@ class _Link:
     "Which processes use which files",
     "which processes write and read which files",
     position=80,
-    needs_calls=True,
+    needs="data",
 )
 def data_flow(profile: Profile, heat: HeatMap) -> Drawing | str:
     """Files that processes write and read: the data dependencies of processes."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,7 +18,7 @@ from vani.units import counted, format_bytes, format_rate, format_seconds, forma
     "Bandwidth over time",
     "bytes per second of all processes together, over time",
     position=20,
-    needs_calls=True,
+    needs="bins",
 )
 def bandwidth(profile: Profile, heat: HeatMap) -> Drawing | str:
     """Bytes read and written by all processes in each time bin (paper, Fig. 1c to 6c)."""
@@ -39,8 +40,7 @@ def bandwidth(profile: Profile, heat: HeatMap) -> Drawing | str:
             if amount:
                 values.append(
                     {
-                        "from": encoding.number(i * heat.bin_s),
-                        "to": encoding.number((i + 1) * heat.bin_s),
+                        **encoding.span(i * heat.bin_s, (i + 1) * heat.bin_s),
                         "kind": kind,
                         "bytes": amount,
                         "low": encoding.number(total[i] / heat.bin_s),
@@ -88,6 +88,9 @@ def bandwidth(profile: Profile, heat: HeatMap) -> Drawing | str:
 
 _MAX_APPS = 40
 _MAX_BARS = 900
+_MAX_WITH_BURSTS = 8
+_SHADES = ((0.5, 1.0), (0.1, 0.75), (0.0, 0.5))
+"""Least time in calls, as a share of a bin of one process, and the opacity from there on."""
 # Bars closer than this share of the run look like one on a page.
 _CLOSE = 1 / 2000
 _MAX_TABLE_ROWS = 200
@@ -106,8 +109,14 @@ class _Bar:
     operations: int | None
 
 
-@plot("phases", "Phases of I/O and compute between", "when each app reads, writes or does something else", position=50)
-def phases(profile: Profile) -> Drawing | str:
+@plot(
+    "phases",
+    "Phases of I/O and compute between",
+    "when each app reads, writes or does something else",
+    position=50,
+    uses="data",
+)
+def phases(profile: Profile, heat: HeatMap | None) -> Drawing | str:
     """Timeline of each app's phases, with the times between in which it computes, communicates or waits."""
     if profile.workflow.runtime_s is None:
         return encoding.NO_TIMES
@@ -133,17 +142,17 @@ def phases(profile: Profile) -> Drawing | str:
         {
             "app": numbers[bar.app],
             "kind": bar.kind,
-            "from": encoding.number(bar.start),
-            "to": encoding.number(bar.end),
+            **encoding.span(bar.start, bar.end),
             "what": _what(bar),
         }
         for bar in drawn
     ]
     lives = [
-        {"app": numbers[app], "from": encoding.number(start), "to": encoding.number(end)}
+        {"app": numbers[app], **encoding.span(start, end)}
         for app, (start, end) in _lives(profile).items()
         if app in numbers
     ]
+    bursts = [] if heat is None or len(shown) > _MAX_WITH_BURSTS else _bursts(heat, numbers)
     params, y = encoding.numbered("app", [encoding.name(app, 24) for app in shown])
     place = {"y": y, "x": encoding.from_start(encoding.number(runtime)), "x2": {"field": "to"}}
     running = {
@@ -154,16 +163,31 @@ def phases(profile: Profile) -> Drawing | str:
     doing_io: dict[str, Any] = {
         # The outline keeps phases of a few milliseconds visible in a run of hours.
         "params": encoding.zoom(),
-        "mark": {"type": "bar", "height": {"band": 0.72}, "strokeWidth": 1, "clip": True},
+        "mark": {
+            "type": "bar",
+            "height": {"band": 0.72},
+            "strokeWidth": 1,
+            "fillOpacity": 0.25 if bursts else 1,
+            "clip": True,
+        },
         "encoding": {
             **place,
-            "color": encoding.colour("phase", (bar.kind for bar in drawn)),
+            "color": encoding.colour("phase", (*(bar.kind for bar in drawn), *(burst["kind"] for burst in bursts))),
             "stroke": {**encoding.colour(None, ()), "legend": None},
             "tooltip": [
                 encoding.category("what", title="phase"),
                 encoding.quantity("from", title="from (s)", format=",.7~g"),
                 encoding.quantity("to", title="to (s)", format=",.7~g"),
             ],
+        },
+    }
+    in_calls = {
+        "data": {"values": bursts},
+        "mark": {"type": "bar", "height": {"band": 0.72}, "clip": True, "aria": False},
+        "encoding": {
+            **place,
+            "color": {**encoding.colour(None, ()), "legend": None},
+            "opacity": encoding.quantity("shade", scale=None),
         },
     }
     longest = max(bars, key=lambda b: (b.end - b.start, -b.start))
@@ -177,16 +201,22 @@ def phases(profile: Profile) -> Drawing | str:
     )
     repeated = any(phase.count > 1 for phase in profile.phases)
     spaced = " Repetitions are drawn evenly spaced and equally long." if repeated else ""
+    inside = " Inside, some process is in calls: the fuller the colour, the longer." if bursts else ""
     share = profile.workflow.io_time_share
     of_run = "" if share is None else f", {format_share(share)} of it in I/O"
     return Drawing(
         caption="When each app does I/O (wide bars, coloured by its main kind) and when it computes, communicates or "
         "waits instead (thin bars between). Look for phases that come back at a steady distance, such as checkpoints, "
-        f"and for apps that wait for another one's output.{left_out}{joined}{spaced}",
+        f"and for apps that wait for another one's output.{inside}{left_out}{joined}{spaced}",
         description=f"{counted(sum(p.count for p in profile.phases), 'phase')} of {counted(len(first), 'app')} "
         f"in a run of {format_seconds(runtime)}{of_run}. The longest is a {longest.kind} phase of "
         f"{encoding.name(longest.app, 24)} from {format_seconds(longest.start)} to {format_seconds(longest.end)}.",
-        spec=encoding.chart(values, max(70, 26 * len(shown) + 10), params=params, layer=[running, doing_io]),
+        spec=encoding.chart(
+            values,
+            max(70, 26 * len(shown) + 10),
+            params=params,
+            layer=[running, doing_io, *([in_calls] if bursts else [])],
+        ),
         table=(
             ("app", "phase", "times", "kind", "from (s)", "to (s)", "bytes", "operations"),
             tuple(
@@ -199,6 +229,27 @@ def phases(profile: Profile) -> Drawing | str:
             ),
         ),
     )  # fmt: skip
+
+
+def _bursts(heat: HeatMap, numbers: Mapping[str, int]) -> list[dict[str, Any]]:
+    """Bins in which some process of an app is in calls, with the kind that takes most time."""
+    seconds: dict[tuple[int, int], dict[str, float]] = {}
+    for kind, table in () if heat.seconds is None else heat.seconds:
+        for row, amounts in zip(heat.rows, table, strict=True):
+            for at, amount in enumerate(amounts):
+                if amount and row.app in numbers:
+                    of_kind = seconds.setdefault((numbers[row.app], at), {})
+                    of_kind[kind] = of_kind.get(kind, 0.0) + amount
+    bursts: list[dict[str, Any]] = []
+    for (app, at), of in sorted(seconds.items()):
+        kind, begin = max(of, key=lambda k: of[k]), encoding.number(at * heat.bin_s)
+        shade = next(shade for least, shade in _SHADES if sum(of.values()) >= least * heat.bin_s)
+        burst = {"app": app, "kind": kind, "shade": shade, "from": begin}
+        same = {"app": app, "kind": kind, "shade": shade, "to": begin}
+        if bursts and bursts[-1] | same == bursts[-1]:
+            burst = bursts.pop()
+        bursts.append(burst | {"to": encoding.number((at + 1) * heat.bin_s)})
+    return bursts
 
 
 def _moved(phase: Phase) -> int:

@@ -32,8 +32,6 @@ class _Process:
     io_ratio: float
     """I/O time over the mean of its app."""
     bytes_ratio: float
-    block: int
-    """Number of processes that it represents."""
 
 
 @plot(
@@ -41,7 +39,7 @@ class _Process:
     "Balance of processes",
     "I/O time and bytes of each process against the mean",
     position=60,
-    uses_calls=True,
+    uses="calls",
 )
 def processes(profile: Profile, heat: HeatMap | None) -> Drawing | str:
     """I/O time and bytes of each process relative to the mean, or of the processes of each app."""
@@ -61,7 +59,7 @@ def _each_process(heat: HeatMap) -> Drawing:
     moved = [r + w for r, w in zip(heat.processes.bytes_read, heat.processes.bytes_written, strict=True)]
     mean_s, mean_bytes = sum(io_s) / len(io_s), sum(moved) / len(moved)
     every = [
-        _Process(i, f"rank {i}", s, b, s / mean_s, b / mean_bytes if mean_bytes else 0.0, 1)
+        _Process(i, f"rank {i}", s, b, s / mean_s, b / mean_bytes if mean_bytes else 0.0)
         for i, (s, b) in enumerate(zip(io_s, moved, strict=True))
     ]
     block = -(-len(every) // _MAX_POINTS)
@@ -80,19 +78,10 @@ def _each_process(heat: HeatMap) -> Drawing:
     # max returns the first of equal ones.
     worsts = {measure: max(every, key=_ratio_of(measure)) for measure in measures}
     most = max(1.0, *(v["ratio"] for v in values))
-    names: list[dict[str, Any]] = [
-        {
-            "process": p.number,
-            "measure": measure,
-            "ratio": encoding.number(_ratio_of(measure)(p)),
-            "text": f"rank {p.number}: {_amount(p, measure)}, {_times_the_mean(_ratio_of(measure)(p))}",
-            "side": _side(p.number / len(every)),
-        }
+    names = [
+        f"most {measure}: rank {p.number}, {_amount(p, measure)}, {_times_the_mean(_ratio_of(measure)(p))}"
         for measure, p in worsts.items()
     ]
-    # Names that would overlap are stacked.
-    names.sort(key=lambda n: n["ratio"])
-    raised = {n["measure"]: 14 * i if _close(names) else 0 for i, n in enumerate(names)}
     x = encoding.quantity(
         "process",
         scale={"domain": [-0.5, len(every) - 0.5], "nice": False},
@@ -108,6 +97,7 @@ def _each_process(heat: HeatMap) -> Drawing:
     spec = encoding.chart(
         values,
         220,
+        title={"text": names, "fontSize": 11, "fontWeight": "normal", "offset": 10},
         layer=[
             {
                 "mark": {"type": "line", "strokeWidth": 1, "opacity": 0.45, "interpolate": "step"},
@@ -133,32 +123,16 @@ def _each_process(heat: HeatMap) -> Drawing:
                 "mark": {"type": "rule", "style": "mean", "strokeDash": [4, 3]},
                 "encoding": {"y": {**y, "field": "y"}},
             },
-            *(
-                {
-                    "data": {"values": [n]},
-                    "mark": {
-                        "type": "text",
-                        "align": n["side"],
-                        "baseline": "bottom",
-                        "dx": {"left": 6, "center": 0, "right": -6}[n["side"]],
-                        "dy": -3 - raised[n["measure"]],
-                        "style": "ink",
-                    },
-                    "encoding": {"x": x, "y": y, "text": {"field": "text"}},
-                }
-                for n in names
-            ),
         ],
     )
     blocks = f" Each point represents {block} ranks and shows the one with most." if block > 1 else ""
-    said = [f"{measure}: {n['text']}" for measure in measures for n in names if n["measure"] == measure]
     number = encoding.number
     rows = [(p.number, number(p.io_s), p.bytes, number(p.io_ratio), number(p.bytes_ratio)) for p in every]
     return Drawing(
         caption="I/O time and bytes of each rank against the mean of all (dashed). Points far above 1 are ranks that "
         f"the others wait for; where all are at 1 the I/O is balanced.{blocks}",
         description=f"{counted(len(every), 'rank')}; the mean is {format_seconds(mean_s)} and "
-        f"{format_bytes(mean_bytes)}. Most {'; most '.join(said)}.",
+        f"{format_bytes(mean_bytes)}. The {'; the '.join(names)}.",
         spec=spec,
         table=(
             ("rank", "I/O time (s)", "bytes", "I/O time / mean", "bytes / mean"),
@@ -180,18 +154,8 @@ def _balanced(every: list[_Process], mean_s: float, mean_bytes: float, moves: bo
     )
 
 
-def _side(place: float) -> str:
-    """Alignment that keeps a text at a position (0..1) within the plot."""
-    return "left" if place < 0.25 else "right" if place > 0.75 else "center"
-
-
 def _times_the_mean(ratio: float) -> str:
     return "like the mean" if ratio < 1.05 else f"{format_number(ratio)} times the mean"
-
-
-def _close(names: list[dict[str, Any]]) -> bool:
-    ratios = [n["ratio"] for n in names]
-    return len(ratios) == 2 and abs(ratios[0] - ratios[1]) < 0.1 * max(ratios)
 
 
 def _ratio_of(measure: str) -> Callable[[_Process], float]:

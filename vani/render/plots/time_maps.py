@@ -11,8 +11,8 @@ from typing import Any, Final
 from vani.render.plots import encoding
 from vani.render.plots.drawing import Drawing, Row, plot
 from vani.schema.profile import Profile
-from vani.schema.timeline import HeatMap, HeatRow, KindSeconds
-from vani.units import format_bytes, format_seconds
+from vani.schema.timeline import Call, HeatMap, HeatRow, KindSeconds
+from vani.units import counted, format_bytes, format_seconds
 
 # Up to this number, each cell is written with its exact value. Beyond it, each takes one letter for its
 # position on the colour scale, so that 512 processes fit into a page.
@@ -146,7 +146,8 @@ def map_of(heat: HeatMap, titles: Sequence[str], cells: Sequence[Cell], amount: 
         # A logarithmic scale needs two different ends.
         low, high = low / 2, high * 2
     is_exact = len(cells) <= _MAX_EXACT
-    data, transform = _exact(cells) if is_exact else _lettered(heat, cells, low, high)
+    rows = ((f, r, t, v if isinstance(v, int) else encoding.number(v)) for f, r, t, v in cells)
+    data, transform = (encoding.csv("frtv", rows), []) if is_exact else _lettered(heat, cells, low, high)
     about = "''" if is_exact else "'about '"
     least = _LEAST_PX * processes / field_px
     tops = [min(row.first_process, encoding.number(processes - least)) for row in heat.rows]
@@ -217,19 +218,9 @@ def map_of(heat: HeatMap, titles: Sequence[str], cells: Sequence[Cell], amount: 
         {"top": encoding.number(i * step + heading), "end": encoding.number((i + 1) * step), "title": title}
         for i, title in enumerate(titles)
     ]
-    frame_layer = {
-        "data": {"values": frames},
-        "mark": {"type": "rect", "fill": None, "style": "frame", "strokeWidth": 0.5, "aria": False},
-        "encoding": {"x": {"value": 0}, "x2": {"value": "width"}, "y": y, "y2": {"field": "end"}},
-    }
-    title_layer = {
-        "data": {"values": frames},
-        "mark": {"type": "text", "style": "ink", "align": "left", "baseline": "bottom", "dy": -4, "fontWeight": "bold"},
-        "encoding": {"x": {"value": 0}, "y": y, "text": {"field": "title"}},
-    }
     spec = encoding.chart([], round((field_px + _HEADING) * len(titles)), params=params)
     spec["data"] = data
-    return {**spec, "layer": [cell_layer, frame_layer, title_layer]}
+    return {**spec, "layer": [cell_layer, *encoding.framed(frames, y)]}
 
 
 def _labels(heat: HeatMap, offsets: list[float]) -> tuple[list[float], list[str]]:
@@ -263,13 +254,6 @@ def _labels(heat: HeatMap, offsets: list[float]) -> tuple[list[float], list[str]
     return list(chain.from_iterable([p + o for p in places] for o in offsets)), texts * len(offsets)
 
 
-def _exact(cells: Sequence[Cell]) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """Cells as comma-separated values, less than half the size of JSON."""
-    lines = ["f,r,t,v", *(f"{f},{r},{t},{v if isinstance(v, int) else encoding.number(v)}" for f, r, t, v in cells)]
-    kinds = dict.fromkeys("frtv", "number")
-    return {"values": "\n".join(lines), "format": {"type": "csv", "parse": kinds}}, []
-
-
 def _lettered(
     heat: HeatMap, cells: Sequence[Cell], low: float, high: float
 ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
@@ -301,7 +285,7 @@ _TITLES: Final = {"read": "reading", "write": "writing", "sync": "flushing", "me
     "Bytes over time and processes",
     "bytes read and written by each process over time",
     position=10,
-    needs_calls=True,
+    needs="bins",
 )
 def heat_map(profile: Profile, heat: HeatMap) -> Drawing | str:
     """Bytes over time and processes, with separate fields for reads and writes."""
@@ -339,7 +323,7 @@ def heat_map(profile: Profile, heat: HeatMap) -> Drawing | str:
     "I/O time over time and processes",
     "seconds of each process in reads, writes, flushes and metadata calls over time",
     position=15,
-    needs_calls=True,
+    needs="data",
 )
 def io_time(profile: Profile, heat: HeatMap) -> Drawing | str:
     """Seconds in reads, writes, flushes and metadata calls, each in its own field."""
@@ -388,3 +372,81 @@ def _largest(rows: Sequence[Row], amount: Callable[[Row], float]) -> tuple[Row, 
     """The rows with the largest amounts, in order of processes."""
     largest = sorted(range(len(rows)), key=lambda i: -amount(rows[i]))[:_MAX_TABLE_ROWS]
     return tuple(rows[i] for i in sorted(largest))
+
+
+# --- offsets ----------------------------------------------------------------------------------------
+
+_MAX_FILES: Final = 4
+_STEP: Final = 1.4
+"""Height of a file with the heading above it, in heights of a file."""
+
+
+@plot(
+    "offsets",
+    "Offsets over time, by file",
+    "which part of each file is read and written when",
+    position=17,
+    needs="data",
+)
+def offsets(profile: Profile, heat: HeatMap) -> Drawing | str:
+    """Reads and writes of the files with most bytes: when they take place, and which part of the file they move."""
+    placed = [call for call in heat.sampled if call.offset is not None and call.bytes]
+    if not placed:
+        return "no read or write has a known offset"
+    moved: dict[str, int] = {}
+    for call in placed:
+        moved[call.path] = moved.get(call.path, 0) + (call.bytes or 0)
+    shown = sorted(moved, key=lambda path: (-moved[path], path))[:_MAX_FILES]
+    extent = {path: max(_end(call) for call in placed if call.path == path) for path in shown}
+    rows = []
+    for call in placed:
+        if call.path in extent:
+            bottom = shown.index(call.path) * _STEP + _STEP
+            begin, end = ((call.offset or 0) / extent[call.path], _end(call) / extent[call.path])
+            times = (call.start_s, call.start_s + call.duration_s)
+            rows.append((*map(encoding.number, (*times, bottom - begin, bottom - end)), call.kind, call.rank))
+    titles = [f"{encoding.tail(path)}, {format_bytes(extent[path])}" for path in shown]
+    ends = [_STEP * (i + 1) for i in range(len(shown))]
+    names = [{"top": end - 1, "end": end, "title": title} for end, title in zip(ends, titles, strict=True)]
+    scale = {"domain": [0, _STEP * len(shown)], "reverse": True, "nice": False}
+    y = encoding.quantity("top", scale=scale, axis=None)
+    runtime = profile.workflow.runtime_s or heat.runtime_s
+    calls = {
+        "params": encoding.zoom(),
+        "mark": {"type": "rect", "strokeWidth": 1.5, "clip": True, "aria": False},
+        "encoding": {
+            "x": encoding.from_start(encoding.number(runtime)),
+            "x2": {"field": "to"},
+            "y": y,
+            "y2": {"field": "end"},
+            "color": encoding.colour(None, (call.kind for call in placed)),
+            "stroke": {**encoding.colour(None, ()), "legend": None},
+            "tooltip": [encoding.category("kind"), encoding.quantity("rank"), encoding.quantity("from")],
+        },
+    }
+    spec = encoding.chart(
+        [], round(110 * _STEP * len(shown)), layer=[calls, *encoding.framed(names, y)]
+    )
+    spec["data"] = encoding.csv(("from", "to", "top", "end", "kind", "rank"), rows)
+    total = sum(size.operations for size in heat.sizes)
+    part = "" if total <= len(heat.sampled) else f" {len(heat.sampled):,} of {total:,} are drawn, chosen at random."
+    first = shown[0]
+    return Drawing(
+        caption="Each read and write: when it takes place, and which part of the file it moves, from the first byte "
+        "(below) to the last. Lines that rise are sequential; bands side by side are processes with a part each; "
+        f"scattered marks are random access.{part}",
+        description=f"{counted(len(rows), 'read or write', 'reads or writes')} of {counted(len(shown), 'file')}. Most "
+        f"bytes are in {encoding.tail(first)}, up to {format_bytes(extent[first])}.",
+        spec=spec,
+        table=(
+            ("file", "rank", "kind", "from (s)", "offset", "bytes"),
+            tuple(
+                (encoding.name(c.path, 60), c.rank, c.kind, encoding.number(c.start_s), c.offset, c.bytes)
+                for c in sorted(placed, key=lambda c: (c.start_s, c.rank))[:_MAX_TABLE_ROWS]
+            ),
+        ),
+    )
+
+
+def _end(call: Call) -> int:
+    return (call.offset or 0) + (call.bytes or 0)

@@ -237,7 +237,7 @@ def _doubts(profile: Profile) -> Iterator[str]:
 _KINDS: Final = {"read": "reading", "write": "writing", "sync": "flushing", "metadata": "metadata"}
 
 
-def summaries(profile: Profile, *, advice: int, silent: int, unknown: int, terms: int) -> Mapping[str, str]:
+def summaries(profile: Profile, *, advice: int, silent: int, unknown: int) -> Mapping[str, str]:
     """A few words on each folded section of the page by its anchor; empty if there is nothing to state."""
     workflow = profile.workflow
     return {
@@ -249,7 +249,6 @@ def summaries(profile: Profile, *, advice: int, silent: int, unknown: int, terms
         "advice": f"{counted(advice, 'remark')}; {counted(silent, 'rule')} with nothing to recommend",
         "unknown": counted(unknown, "attribute"),
         "about": counted(len(profile.traces), "trace"),
-        "terms": f"{format_count(terms)} terms",
     }
 
 

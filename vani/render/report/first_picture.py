@@ -31,6 +31,10 @@ _LEVELS: Final = (0.5, 0.1, 0.0)
 """Minimum share of time that a cell's processes spend in calls, by level, full colour first."""
 
 
+_PALER: Final = "The colour is the kind of call that takes most time; paler: less of the time; empty: no I/O."
+_FEWER: Final = "The colour is the direction of most bytes; paler: fewer bytes; empty: none."
+
+
 @dataclass(frozen=True)
 class Part:
     """All areas of one kind and level, as a single path."""
@@ -61,23 +65,25 @@ class FirstPicture:
 
 
 def first_picture(profile: Profile, heat: HeatMap | str) -> FirstPicture | None:
-    """A map of processes over time; or of apps by their phases; or a single row with the I/O time by kind."""
-    return _of_processes(profile, heat) or _of_phases(profile) or _of_kinds(profile)
+    """A map of processes over time; or of apps by their phases; None if neither is known."""
+    return _of_processes(profile, heat) or _of_phases(profile)
 
 
 def _of_processes(profile: Profile, heat: HeatMap | str) -> FirstPicture | None:
-    if isinstance(heat, str) or heat.seconds is None:
+    if isinstance(heat, str):
         return None
     heat = coarse(heat, _ROWS, _BINS)
-    tables = {kind: getattr(heat.seconds, kind) for kind in _KINDS}
+    seconds, moved = heat.seconds, {"read": heat.read, "write": heat.written}
+    tables = moved if seconds is None else {kind: getattr(seconds, kind) for kind in _KINDS}
+    most = max((max(row, default=0) for table in moved.values() for row in table), default=0)
     cells: list[tuple[str, int, int, int, int]] = []
     for place, row in enumerate(heat.rows):
         for start in range(heat.bins):
-            seconds = {kind: table[place][start] for kind, table in tables.items()}
-            whole = sum(seconds.values())
+            amounts = {kind: table[place][start] for kind, table in tables.items()}
+            whole = sum(amounts.values())
             if whole:
-                kind = max(seconds, key=lambda kind: seconds[kind])
-                share = whole / (heat.bin_s * row.processes)
+                kind = max(amounts, key=lambda kind: amounts[kind])
+                share = whole / (most if seconds is None else heat.bin_s * row.processes)
                 level = next(i for i, least in enumerate(_LEVELS) if share >= least)
                 cells.append((kind, level, place, start, start + 1))
     if not cells:
@@ -88,7 +94,7 @@ def _of_processes(profile: Profile, heat: HeatMap | str) -> FirstPicture | None:
     return _picture(
         "What processes do over time",
         f"{counted(processes, 'process')} over {format_seconds(heat.bins * heat.bin_s)}",
-        "The colour is the kind of call that takes most time; paler: calls take less of the time; empty: no I/O.",
+        " ".join(filter(None, (_PALER if seconds is not None else _FEWER, heat.note))),
         heat.bins, len(heat.rows), cells, labels, heat.bins * heat.bin_s, _legend(profile, {c[0] for c in cells}),
     )  # fmt: skip
 
@@ -117,24 +123,6 @@ def _of_phases(profile: Profile) -> FirstPicture | None:
         "The colour is the kind of most calls of a phase; empty: no I/O.",
         _WIDE, len(apps), cells, [clip(app, 20) for app in apps], runtime,
         tuple((kind, COLOURS[kind], _OF_PHASES[kind]) for kind in _ORDER if kind in kinds),
-    )  # fmt: skip
-
-
-def _of_kinds(profile: Profile) -> FirstPicture | None:
-    times = {kind: getattr(profile.workflow.io.time_s, kind) or 0.0 for kind in _KINDS}
-    whole = sum(times.values())
-    if not whole:
-        return None
-    cells, end = [], 0.0
-    for kind, seconds in times.items():
-        left, end = round(end / whole * _WIDE), end + seconds
-        if round(end / whole * _WIDE) > left:
-            cells.append((kind, 0, 0, left, round(end / whole * _WIDE)))
-    return _picture(
-        "I/O time by kind of call",
-        f"{format_seconds(whole)} in calls, summed over processes",
-        "Time in calls, summed over processes; when they take place was not recorded.",
-        _WIDE, 1, cells, [], whole, _legend(profile, set(times)),
     )  # fmt: skip
 
 

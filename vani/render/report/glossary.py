@@ -1,7 +1,5 @@
 """Terms in a report, each explained in a sentence or two for a scientist who has never tuned storage.
 
-`python -m vani.render.report.glossary [FILE]` writes the page with all terms.
-
 Sources: the definitions of `docs/profile.md`; the Lustre Operations Manual (stripe, target, layout); Thakur, Gropp
 and Lusk 1999 (collective buffering, data sieving); the Vani paper (phases, burst buffers).
 """
@@ -9,11 +7,9 @@ and Lusk 1999 (collective buffering, data sieving); the Vani paper (phases, burs
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 from typing import Final
 
 
@@ -25,13 +21,10 @@ class Term:
     name: str
     meaning: str
     phrases: tuple[str, ...]
-    is_marked: bool = True
-    """Whether to explain it wherever a sentence uses it; False for words that are common and widely known."""
 
-
-def _term(name: str, meaning: str, *phrases: str, is_marked: bool = True) -> Term:
+def _term(name: str, meaning: str, *phrases: str) -> Term:
     id_ = re.sub("[^a-z0-9]+", "-", name.lower()).strip("-")
-    return Term(id_, name, meaning, (name, *phrases), is_marked)
+    return Term(id_, name, meaning, (name, *phrases))
 
 
 GLOSSARY: Final[tuple[Term, ...]] = tuple(
@@ -146,13 +139,6 @@ GLOSSARY: Final[tuple[Term, ...]] = tuple(
                 "For several processes it is summed, so it can exceed the run time.",
             ),
             _term(
-                "I/O of the run",
-                "Time in which at least one process is in a file-system call, as a share of the run time. Next to it "
-                "is the I/O time of the slowest process, since most parallel programs wait for it.",
-                "share of the run",
-                is_marked=False,
-            ),
-            _term(
                 "imbalance",
                 "Some processes spend much more time in I/O, or move many more bytes, than the mean. The others "
                 "usually wait for the slowest.",
@@ -195,12 +181,6 @@ GLOSSARY: Final[tuple[Term, ...]] = tuple(
                 "The calls that the operating system offers for files: open, read, write, lseek, ...",
             ),
             _term(
-                "process",
-                "One running copy of a program; in MPI, one rank.",
-                "processes",
-                is_marked=False,
-            ),
-            _term(
                 "progressive file layout",
                 "A Lustre layout with several components: small files are on few targets, and a file that grows "
                 "gets more.",
@@ -217,12 +197,6 @@ GLOSSARY: Final[tuple[Term, ...]] = tuple(
                 "pattern for file systems.",
                 "random access",
                 "random accesses",
-            ),
-            _term(
-                "rank",
-                "Number of a process in an MPI program, from 0.",
-                "ranks",
-                is_marked=False,
             ),
             _term(
                 "role",
@@ -249,11 +223,6 @@ GLOSSARY: Final[tuple[Term, ...]] = tuple(
             _term(
                 "STDIO",
                 "The calls of the C library that buffer in memory: fopen, fread, fprintf, ...",
-            ),
-            _term(
-                "store",
-                "The decoded calls of a trace as Parquet files. It contains individual calls; a profile contains sums.",
-                is_marked=False,
             ),
             _term(
                 "strided",
@@ -308,22 +277,9 @@ def marked(text: str) -> Iterator[tuple[str, Term | None]]:
 
 @cache
 def _phrases() -> tuple[re.Pattern[str], dict[str, Term]]:
-    terms = {phrase.lower(): term for term in GLOSSARY if term.is_marked for phrase in term.phrases}
+    terms = {phrase.lower(): term for term in GLOSSARY for phrase in term.phrases}
     # Match the longest phrase first: "stripe count" is not "stripe". Nothing inside a path, a name or a
     # command matches.
     longest = sorted(terms, key=lambda phrase: (-len(phrase), phrase))
     either = "|".join(map(re.escape, longest))
     return re.compile(rf"(?<![\w/.=-])(?:{either})(?![\w/=-]|\.\w)", re.IGNORECASE), terms
-
-
-def page() -> str:
-    """All terms with their meanings, in Markdown, in alphabetical order."""
-    rows = [f"- **{term.name}**: {term.meaning}" for term in GLOSSARY]
-    return (
-        "<!-- Made from vani/render/report/glossary.py by `make docs`; edit that. -->\n\n# Glossary\n\n"
-        "The words that the report explains where it uses them.\n\n" + "\n".join(rows) + "\n"
-    )
-
-
-if __name__ == "__main__":
-    Path(sys.argv[1] if len(sys.argv) > 1 else "docs/glossary.md").write_text(page(), encoding="utf-8")

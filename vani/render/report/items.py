@@ -1,19 +1,11 @@
-"""Recommendations as a report shows them, with every text safe and of bounded length, and the sheet to print.
-
-The page prints by default as a single sheet to attach to a ticket, whatever the length of the report: the verdict with
-its reasons and picture, three causes with their lines to paste, and the run's identity. No sentence or command is
-truncated: the sheet refers to the page for anything that does not fit.
-"""
+"""Recommendations as a report shows them, with every text safe and of bounded length."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Final
 
-from vani.render.report.facts import Fact
 from vani.render.report.tables import Limits, clip
 from vani.render.wording import expected_gain, how_sure, target
 from vani.schema.advice import Advice, Evidence, Recommendation, Setting
@@ -190,105 +182,3 @@ def _unit(attribute: str, value: Setting) -> str:
     if last.endswith(("bytes", "_size", "capacity")) or last == "size" or sized & set(parts):
         return format_bytes(value) if abs(value) >= 1000 else ""
     return ""
-
-
-# --- the sheet to print -------------------------------------------------------------------------------
-
-MAX_CAUSES: Final = 3
-_MAX_TITLE, _MAX_SENTENCE, _MAX_REASON, _MAX_NAME = 100, 420, 600, 240
-"""Maximum lengths of texts in characters."""
-_LETTERS: Final = 100
-"""Characters per printed line."""
-_LINES: Final = 40
-"""Lines of a sheet without its headings and the picture."""
-
-
-@dataclass(frozen=True)
-class Cause:
-    """An action to take, or an observation."""
-
-    title: str
-    rule: str
-    severity: str
-    target: str
-    reason: str
-    gain: str
-    """Empty if there is no estimate."""
-    lines: tuple[str, ...]
-    """Lines to paste, all or none."""
-    left_lines: int
-    """Number of lines that do not fit onto the sheet."""
-
-
-@dataclass(frozen=True)
-class PrintPage:
-    """A single printed sheet."""
-
-    title: str
-    damage: str
-    facts: tuple[Fact, ...]
-    headline: str
-    answers: tuple[Fact, ...]
-    heading: str
-    causes: tuple[Cause, ...]
-
-
-def print_page(
-    title: str,
-    damage: str,
-    facts: Sequence[Fact],
-    headline: str,
-    without_advice: str,
-    answers: Sequence[Fact],
-    todo: Sequence[Item],
-    advice: Sequence[Item],
-) -> PrintPage:
-    """The first screen for a single sheet; if there is nothing to do, it lists the observations."""
-    shown = (todo or advice)[:MAX_CAUSES]
-    causes = [_cause(item) for item in shown]
-    room = _LINES - sum(_height(fact.value) for fact in facts) // 2 - sum(_height(fact.value) for fact in answers)
-    room -= sum(_height(cause.title + cause.target + cause.reason + cause.gain) for cause in causes)
-    for place, cause in enumerate(causes):
-        taken = sum(map(_height, cause.lines)) + 1
-        if taken > room:
-            causes[place] = replace(cause, lines=(), left_lines=len(cause.lines) + cause.left_lines)
-            taken = 1
-        room -= taken
-    return PrintPage(
-        title=clip(title, _MAX_TITLE),
-        damage=whole_sentences(damage, _MAX_SENTENCE),
-        facts=tuple(Fact(clip(fact.label, _MAX_NAME), clip(fact.value, _MAX_NAME)) for fact in facts),
-        headline=whole_sentences(headline, _MAX_SENTENCE),
-        answers=tuple(Fact(fact.label, whole_sentences(fact.value, _MAX_SENTENCE)) for fact in answers),
-        heading="What to do" if todo else f"{without_advice}; also noticed",
-        causes=tuple(causes),
-    )
-
-
-def _height(text: str) -> int:
-    """Number of printed lines."""
-    return -(-max(1, len(text)) // _LETTERS)
-
-
-def _cause(item: Item) -> Cause:
-    return Cause(
-        title=whole_sentences(item.title, _MAX_TITLE),
-        rule=item.rule,
-        severity=item.severity,
-        target=clip(item.target, _MAX_NAME),
-        reason=whole_sentences(item.reason, _MAX_REASON),
-        gain=whole_sentences(item.gain, _MAX_SENTENCE) if item.has_gain else "",
-        lines=item.lines,
-        left_lines=item.left_lines,
-    )
-
-
-def whole_sentences(text: str, most: int) -> str:
-    """As many whole sentences as fit into `most` characters; of a longer sentence, as many whole words."""
-    if len(text) <= most:
-        return text
-    sentences = [match.end() for match in re.finditer(r"[.!?](?= [A-Z])", text[: most + 1])]
-    if sentences:
-        return text[: sentences[-1]]
-    words = text.rfind(" ", 0, most - 1)
-    return f"{text[:words]} …" if words > most // 2 else clip(text, most)

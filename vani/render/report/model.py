@@ -7,8 +7,9 @@ All texts are safe on one line (no control characters) but not escaped for a for
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 from vani.models.io_time import io_time
 from vani.models.verdict import verdict_of
@@ -20,23 +21,25 @@ from vani.render.report.cost import call_table, kind_table, library_table, metad
 from vani.render.report.facts import Fact, answers, facts, identity, remarks, summaries
 from vani.render.report.file_tables import file_groups, file_table, layout_table
 from vani.render.report.first_picture import FirstPicture, first_picture
-from vani.render.report.glossary import GLOSSARY
-from vani.render.report.items import Item, PrintPage, Silent, item, print_page, silent
+from vani.render.report.items import Item, Silent, item, silent
 from vani.render.report.tables import LEVELS, Limits, Table, clip
-from vani.render.report.unknowns import Unknown, unknowns
 from vani.render.wording import MATTERS, judged_by, things_to_do
 from vani.schema.advice import Advice
 from vani.schema.damage import damage
 from vani.schema.profile import Profile
 from vani.schema.saved_profile import ListedFile
 from vani.schema.timeline import HeatMap
-from vani.units import format_count, format_share
+from vani.units import format_count
 
 _SO_FAR = ", according to the rest of the trace"
 
 _MAPS = ("heat-map", "io-time")
-_OVER_TIME = (*_MAPS, "phases", "bandwidth")
+_OVER_TIME = (*_MAPS, "offsets", "phases", "bandwidth")
 """Kinds whose time range the page can change; their data has the start in `from`, and their selection is `zoom`."""
+
+_MAX_ENTRIES = 1000
+_FIRST_FILES = 10
+_OF_FIRST_FILES = ("File or dataset", "Read", "Written", "I/O time")
 
 _CUT = ("apps", "balance", "layers", "phases", "dependencies", "traces", "folders", "extensions")
 """Tables whose omitted rows are counted at the end."""
@@ -110,15 +113,6 @@ class Gap:
 
 
 @dataclass(frozen=True)
-class SilentRules:
-    """Rules without a recommendation for the same reason."""
-
-    rules: tuple[tuple[str, str], ...]
-    """Id and name of each."""
-    why: str
-
-
-@dataclass(frozen=True)
 class Sources:
     """The sources of the report, for people who want to reproduce it."""
 
@@ -126,16 +120,6 @@ class Sources:
     profile_sha256: str
     system: str
     system_sha256: str
-
-
-@dataclass(frozen=True)
-class Section:
-    """A part of the report: its anchor, its title in lists, its main fact in a few words, and its tables by name."""
-
-    id: str
-    title: str
-    summary: str
-    tables: Mapping[str, Table]
 
 
 @dataclass(frozen=True)
@@ -155,6 +139,8 @@ class Report:
     """Reasons why numbers may mislead: time in libraries, reads past the end, ..."""
     picture: FirstPicture | None
     """None if the profile has no times, or the format shows no pictures."""
+    not_over_time: str
+    """Reason why there are no plots over time; empty if there are."""
     advice: tuple[Item, ...]
     """All recommendations, those to follow first."""
     things_to_do: int
@@ -164,16 +150,14 @@ class Report:
     plots: tuple[Drawing | Missing, ...]
     smaller: tuple[Drawing, ...]
     """Plots with less detail for pictures, in which every mark takes space."""
-    sections: tuple[Section, ...]
+    tables: Mapping[str, Table]
+    """All tables by name, without those for which the profile has no data."""
+    summaries: Mapping[str, str]
+    """A few words on each section of the page."""
     gaps: tuple[Gap, ...]
     """Attributes that are unknown."""
-    none: tuple[Gap, ...]
-    """Attributes that do not exist, without anything being missing."""
-    origins: tuple[tuple[str, str], ...]
-    """Origin of values, by attribute."""
     left_out: tuple[str, ...]
     sources: Sources
-    print_page: PrintPage
 
     @property
     def todo(self) -> tuple[Item, ...]:
@@ -181,27 +165,17 @@ class Report:
         return self.advice[: self.things_to_do]
 
     @property
-    def tables(self) -> Mapping[str, Table]:
-        """All tables by name, without those for which the profile has no data."""
-        return {name: table for section in self.sections for name, table in section.tables.items()}
-
-    @property
-    def is_nothing_to_do(self) -> bool:
-        """Whether it is certain that I/O needs no change."""
-        return not self.todo and self.verdict.does_matter is False
+    def first_files(self) -> Table:
+        """The files that matter most, with few columns."""
+        table = self.tables["files"]
+        shown = [place for place, column in enumerate(table.columns) if column.title in _OF_FIRST_FILES]
+        rows = (replace(row, cells=tuple(row.cells[i] for i in shown), members=()) for row in table.rows[:_FIRST_FILES])
+        return replace(table, columns=tuple(table.columns[i] for i in shown), rows=tuple(rows))
 
     @property
     def has_times(self) -> bool:
         """Whether there is a plot over time."""
         return any(isinstance(plot, Drawing) and plot.kind in _OVER_TIME for plot in self.plots)
-
-    @property
-    def silent_by_reason(self) -> list[SilentRules]:
-        """Rules without a recommendation, grouped by reason."""
-        rules: defaultdict[str, list[tuple[str, str]]] = defaultdict(list)
-        for rule in self.silent:
-            rules[rule.why].append((rule.rule, rule.name))
-        return [SilentRules(tuple(some), why) for why, some in rules.items()]
 
     def plot(self, kind: str) -> Drawing | Missing | None:
         """The plot of a kind; None if the kind does not exist."""
@@ -231,53 +205,43 @@ def prepare(inputs: Inputs, limits: Limits = LEVELS[0], *, with_plots: bool = Tr
     files, notes = file_table(profile, file_groups(profile.files), limits)
     tables = _tables(inputs, profile, files, limits)
     cut = [(name, tables[name].left_out) for name in _CUT if name in tables and tables[name].left_out]
-    unknown = unknowns(inputs.profile)
-    gaps = _gaps([missing for missing in unknown if not missing.is_expected], limits)
-    none = _gaps([missing for missing in unknown if missing.is_expected], limits)
-    # The reason of a null attribute is already listed there.
-    explained = {gap.reason for gap in (*gaps, *none)}
-    sourced = [(attribute, clip(why, limits.prose)) for attribute, why in profile.provenance.items()]
-    origins = [(clip(attribute, limits.path), why) for attribute, why in sourced if why not in explained]
+    gaps = _gaps(inputs.profile, limits)
     further = len(todo) + len(others) - limits.items
     left_out = [
         *([f"{format_count(further)} further recommendations{rest}."] if further > 0 else []),
         *notes,
         *(f"{format_count(rows)} further rows of the table of {name}." for name, rows in cut),
     ]
-    if len(origins) > limits.rows:
-        left_out.append(f"{format_count(len(origins) - limits.rows)} entries of `provenance` in the profile.")
-    title, damaged = _title(profile, limits), clip(damage(profile) or "", limits.prose)
-    lines, who = answers(profile, inputs.heat, limits), identity(profile, inputs.users, limits)
-    verdict = _verdict(inputs, limits)
-    plots = tuple(draw(kind, profile, heat=inputs.heat) for kind in kinds()) if with_plots else ()
+    # The note of the source is below the first picture; plots need not repeat it.
+    heat = inputs.heat if isinstance(inputs.heat, str) else inputs.heat.model_copy(update={"note": ""})
+    plots = tuple(draw(kind, profile, heat=heat) for kind in kinds()) if with_plots else ()
     unadvised = silent(advice, inputs.rule_names, limits)
     short = summaries(
         profile,
         advice=len(items),
         silent=len(unadvised),
         unknown=sum(len(gap.attributes) for gap in gaps),
-        terms=len(GLOSSARY),
     )
     return Report(
-        title=title,
-        damage=damaged,
-        identity=who,
+        title=_title(profile, limits),
+        damage=clip(damage(profile) or "", limits.prose),
+        identity=identity(profile, inputs.users, limits),
         facts=facts(profile, inputs.write_time),
-        verdict=verdict,
-        answers=lines,
+        verdict=_verdict(inputs, limits),
+        answers=answers(profile, inputs.heat, limits),
         remarks=remarks(profile, advice, limits),
         picture=first_picture(profile, inputs.heat) if with_plots else None,
+        not_over_time=clip(inputs.heat, limits.prose) if isinstance(inputs.heat, str) else "",
         advice=tuple(items),
         things_to_do=len(todo),
         silent=unadvised,
         machine=judged_by(advice),
         contact=inputs.contact,
         plots=plots,
-        smaller=_smaller(plots, profile, inputs.heat),
-        sections=tuple(_sections(tables, short)),
+        smaller=_smaller(plots, profile, heat),
+        tables=tables,
+        summaries=short,
         gaps=gaps,
-        none=none,
-        origins=tuple(origins[: limits.rows]),
         left_out=tuple(left_out),
         sources=Sources(
             inputs.version,
@@ -285,36 +249,7 @@ def prepare(inputs: Inputs, limits: Limits = LEVELS[0], *, with_plots: bool = Tr
             clip(advice.system.name or "none", 80),
             advice.system.sha256,
         ),
-        print_page=print_page(
-            title, damaged, who, verdict.headline, verdict.without_advice, lines, items[: len(todo)], items
-        ),
     )
-
-
-_SECTIONS: Mapping[str, tuple[str, tuple[str, ...]]] = {
-    "summary": ("Summary", ()),
-    "cost": (
-        "Where the time goes",
-        ("kinds", "calls", "metadata", "libraries", "slow", "layers", "diagnosis"),
-    ),
-    "time": ("When it happens", ("phases",)),
-    "balance": ("Processes", ("balance",)),
-    "apps": ("Apps", ("apps", "dependencies")),
-    "files": ("Files", ("files", "layouts", "folders")),
-    "advice": ("Recommendations", ()),
-    "unknown": ("Unknown values", ()),
-    "extensions": ("Other measures", ("extensions",)),
-    "about": ("About", ("traces",)),
-    "terms": ("Terms", ()),
-}
-"""Title and tables of each section."""
-
-
-def _sections(tables: Mapping[str, Table], short: Mapping[str, str]) -> Iterator[Section]:
-    for anchor, (title, names) in _SECTIONS.items():
-        shown = {name: tables[name] for name in names if name in tables}
-        if shown or anchor != "extensions":
-            yield Section(anchor, title, short.get(anchor, ""), shown)
 
 
 def _tables(inputs: Inputs, profile: Profile, files: Table, limits: Limits) -> dict[str, Table]:
@@ -372,16 +307,22 @@ def _capital(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-def _gaps(unknown: Sequence[Unknown], limits: Limits) -> tuple[Gap, ...]:
-    """Attributes by reason, in the order of their first one; the same attribute of several entities appears once."""
+def _gaps(profile: Profile, limits: Limits) -> tuple[Gap, ...]:
+    """Null attributes for which `provenance` gives a reason, by reason."""
     by_reason: defaultdict[str, list[str]] = defaultdict(list)
-    for missing in unknown:
-        part = ""
-        if missing.null < missing.looked_at:
-            part = f" ({format_share(missing.null / missing.looked_at)} of {format_count(missing.looked_at)})"
-        by_reason[missing.reason].append(missing.attribute + part)
+    for attribute, why in profile.provenance.items():
+        path = attribute.replace("[]", "").split(".")
+        if _is_null(profile, ["workflow", *path] if path[0] == "io" else path):
+            by_reason[why].append(attribute)
     gaps = [
         Gap(tuple(clip(name, limits.path) for name in names), clip(reason, limits.prose))
         for reason, names in by_reason.items()
     ]
     return tuple(gaps[: limits.rows])
+
+
+def _is_null(value: Any, path: Sequence[str]) -> bool:
+    """Whether an attribute is null, in any of the first entries of lists."""
+    if isinstance(value, list):
+        return any(_is_null(entry, path) for entry in value[:_MAX_ENTRIES])
+    return value is None or (bool(path) and _is_null(getattr(value, path[0], ""), path[1:]))

@@ -9,17 +9,19 @@ import base64
 import hashlib
 import re
 import xml.etree.ElementTree as ET
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib.resources import files
 from typing import Any, Final, TypeVar
 
-from jinja2 import Environment, FunctionLoader, StrictUndefined
+from jinja2 import Environment, FunctionLoader, StrictUndefined, pass_context
+from jinja2.runtime import Context
 from markupsafe import Markup, escape
 
 from vani.errors import InputError, VaniError, one_line
-from vani.render.plots.drawing import Drawing, Missing, drawn, theme
+from vani.render.plots.drawing import Drawing, Missing, images, own_names, theme
 from vani.render.report.file_tables import groups_kept
 from vani.render.report.glossary import GLOSSARY, marked
 from vani.render.report.model import Inputs, Report, prepare
@@ -36,6 +38,7 @@ _Plot = TypeVar("_Plot", bound=Drawing | Missing)
 _LAST_DROPPED: Final = (
     "heat-map",
     "io-time",
+    "offsets",
     "phases",
     "layers",
     "transfer-sizes",
@@ -45,8 +48,8 @@ _LAST_DROPPED: Final = (
 )
 
 _PLACED: Final = (
-    "heat-map", "io-time", "phases", "layers", "ops", "call-times", "transfer-sizes", "access-patterns",
-    "processes", "apps", "files", "bandwidth", "data-flow", "file-sizes",
+    "heat-map", "io-time", "offsets", "phases", "layers", "ops", "call-times", "transfer-sizes", "rates",
+    "access-patterns", "processes", "apps", "files", "bandwidth", "data-flow", "file-sizes", "targets",
 )  # fmt: skip
 """Kinds with a place in the template; others follow them."""
 
@@ -114,7 +117,14 @@ def _written(report: Report, limits: Limits) -> str:
     specs = {plot.kind: plot.spec for plot in shown_plots}
     small = {plot.kind: replace(plot, spec=_safe(plot.spec)) for plot in report.smaller}
     worth = [small.get(plot.kind, plot) for plot in _by_worth(shown_plots) if plot.kind in _LAST_DROPPED]
-    svgs = pictures(worth, limits.picture_bytes)
+    svgs, no_pictures = pictures(worth, limits.picture_bytes)
+    undrawn: defaultdict[str, list[str]] = defaultdict(list)
+    for plot in shown:
+        if isinstance(plot, Missing):
+            undrawn[plot.why].append(plot.title)
+    # A reason of several plots is given once, and that of all plots over time on the first screen.
+    undrawn.pop(report.not_over_time, None)
+    shown = [plot for plot in shown if isinstance(plot, Drawing) or len(undrawn.get(plot.why, ())) == 1]
     figures = {plot.kind: _figure(plot, limits, svgs) for plot in shown}
     themes = {"light": theme(dark=False), "dark": theme(dark=True), "paper": theme(dark=False, paper=True)}
     scripts = [*map(library, LIBRARIES), _template("report.js")]
@@ -128,10 +138,11 @@ def _written(report: Report, limits: Limits) -> str:
             no_phases=next((g.reason for g in report.gaps if "phases" in g.attributes), why),
             plots={kind: figures.get(kind) for kind in _PLACED},
             other_plots=[figure for kind, figure in figures.items() if kind not in _PLACED],
-            folded=report.is_nothing_to_do,
-            summaries={section.id: section.summary for section in report.sections},
+            undrawn=[(clip(why, limits.prose), titles) for why, titles in undrawn.items() if len(titles) > 1],
+            summaries=report.summaries,
             glossary=GLOSSARY,
-            left_out=(*report.left_out, *left_out),
+            terms=set(),
+            left_out=(*report.left_out, *left_out, *no_pictures),
             # These contain only text made here; text from a trace is in `data`, escaped.
             css=Markup(_template("report.css")),
             scripts=[Markup(script) for script in scripts],
@@ -235,14 +246,17 @@ def _environment() -> Environment:
     return environment
 
 
-def _prose(text: str) -> Markup:
+@pass_context
+def _prose(context: Context, text: str) -> Markup:
     """A sentence as HTML: terms link to the glossary, and text in backticks is code."""
+    terms: set[str] = context["terms"]
     parts = []
     for place, piece in enumerate(one_line(text).split("`")):
         if place % 2:
             parts.append(Markup("<code>{}</code>").format(piece))
             continue
         for words, term in marked(piece):
+            terms |= set() if term is None else {term.id}
             parts.append(
                 escape(words)
                 if term is None
@@ -302,34 +316,31 @@ _ATTRIBUTES: Final = {
 }  # fmt: skip
 
 
-def pictures(drawings: Iterable[Drawing], most_bytes: int) -> dict[str, str]:
+def pictures(drawings: Iterable[Drawing], most_bytes: int) -> tuple[dict[str, str], list[str]]:
     """Draw as many plots as fit into `most_bytes`, in order.
 
     Returns
     -------
-    dict of str to str
+    svgs
         An `<svg>` by kind of plot, without scripts, styles, external references, or text. Empty if vl-convert is
-        not installed.
+        not installed, or cannot draw.
+    why
+        A line if it cannot.
     """
-    svgs: dict[str, str] = {}
-    left = most_bytes
-    for drawing in drawings:
-        try:
-            svg = _small(_drawn(drawing), drawing.kind)
-        except InputError:
-            return {}
-        if len(svg) <= left:
-            svgs[drawing.kind] = svg
-            left -= len(svg)
-    return svgs
-
-
-def _drawn(drawing: Drawing) -> str:
+    drawings = list(drawings)
     # The reader's font may be wider than the one that vl-convert measured.
     config = theme(dark=False) | {"padding": {"left": 24, "right": 14, "top": 5, "bottom": 5}}
-    spec: dict[str, Any] = {**drawing.spec, "width": WIDTH_PX, "config": config}
-    svg: str = drawn("svg", spec)
-    return svg
+    svgs: dict[str, str] = {}
+    try:
+        content = images("svg", [{**plot.spec, "width": WIDTH_PX, "config": config} for plot in drawings])
+    except InputError as error:
+        return {}, [f"Pictures for browsers without scripts: {error.what}."] if "drawn" in error.what else []
+    for drawing, svg in zip(drawings, content, strict=True):
+        small = _small(svg.decode(), drawing.kind)
+        if len(small) <= most_bytes:
+            svgs[drawing.kind] = small
+            most_bytes -= len(small)
+    return svgs, []
 
 
 def _small(svg: str, kind: str) -> str:
@@ -338,13 +349,8 @@ def _small(svg: str, kind: str) -> str:
     root = ET.fromstring(svg)
     _strip(root)
     text = ET.tostring(root, encoding="unicode")
-    # Vega continues the numbers of gradients from picture to picture, and the page's own plots use such
-    # names, too.
-    for i, name in enumerate(dict.fromkeys(re.findall(r' id="([^"]+)"', text))):
-        text = text.replace(f' id="{name}"', f' id="picture-{kind}-{i}"').replace(
-            f"url(#{name})", f"url(#picture-{kind}-{i})"
-        )
-    return text
+    # The page's own plots use such names, too.
+    return own_names(text, f"picture-{kind}")
 
 
 def _strip(element: ET.Element) -> None:

@@ -130,21 +130,20 @@
   for (const link of document.querySelectorAll('a[href^="#"]:not(.term)')) link.addEventListener("click", () => setTimeout(follow));
   follow();
 
-  /* On paper: one sheet without plots; or every section open, and light plots. */
-  let closed = [];
-  const printsAll = document.getElementById("print-all");
-  addEventListener("beforeprint", () => {
-    if (!printsAll.checked) return;
-    closed = [...document.querySelectorAll("details.section:not([open])")];
-    for (const details of closed) details.open = true;
-    forPaper = true;
-    drawAll();
-  });
-  addEventListener("afterprint", () => {
-    if (!forPaper) return;
-    for (const details of closed) details.open = false;
-    forPaper = false;
-    drawAll();
+  /* What is open is printed, with light plots. */
+  for (const event of ["beforeprint", "afterprint"]) addEventListener(event, () => { forPaper = event === "beforeprint"; drawAll(); });
+
+  /* Sections with all words of the search field are open, the others are hidden. */
+  const find = document.getElementById("find");
+  const folds = [...document.querySelectorAll("details.fold")];
+  find.addEventListener("input", () => {
+    const words = find.value.toLowerCase().split(/\s+/).filter(Boolean);
+    const found = folds.filter((fold) => words.every((word) => fold.textContent.toLowerCase().includes(word)));
+    for (const fold of folds) {
+      fold.open = words.length > 0 && found.includes(fold);
+      fold.hidden = !found.includes(fold);
+    }
+    say(`${found.length} of ${folds.length} sections`);
   });
 
   for (const figure of figures) {

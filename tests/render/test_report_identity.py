@@ -1,4 +1,4 @@
-"""The identity of a page's run, the content of its ticket sheet, and plots that become a line or a sentence."""
+"""The identity of a page's run, its first picture, and plots that become a line or a sentence."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from vani.readers.programs import app_of_folder
 from vani.render.plots.catalogue import draw
 from vani.render.plots.drawing import theme
 from vani.render.report.first_picture import first_picture
-from vani.render.report.items import whole_sentences
 from vani.render.report.model import prepare
 from vani.render.report.page import to_html as page
 
@@ -33,7 +32,6 @@ def test_first_screen_identifies_the_run():
     }  # fmt: skip
     summary = page(inputs).partition('id="summary"')[2].partition("</section>")[0]
     assert all(value in summary for value in found.values())
-    assert said(prepare(inputs).print_page.facts) == found
 
 
 def test_missing_facts_about_a_run_are_shown_as_unknown():
@@ -63,29 +61,6 @@ def test_a_remark_is_a_line_and_a_recommendation_an_article():
     assert re.findall(r'<(article|details) class="advice[^"]*" id="(advice-\d)"', text) == [
         ("article", "advice-1"), ("details", "advice-2"), ("details", "advice-3"),
     ]  # fmt: skip
-    assert "details class=\"section fold\"" in text.partition('id="terms"')[2]
-    # If there is something to do, its basis is unfolded.
-    assert '<details class="section fold">' not in text.partition('id="cost"')[2].partition('id="terms"')[0]
-
-
-def test_sheet_has_a_complete_line_to_paste_or_no_line():
-    advice = judged()
-    one = advice.recommendations[1].model_copy(update={"severity": "high", "apply": ["# first", "echo short", "echo other"]})
-    long = one.model_copy(update={"apply": ["echo " + "x" * 1900, "echo " + "y" * 1900, "echo short"]})
-
-    def pasted(item):
-        made = prepare(inputs_of(golden(), advice.model_copy(update={"recommendations": [item]})))
-        return made.print_page.causes[0].lines, made.print_page.causes[0].left_lines
-
-    assert pasted(one) == (("# first", "echo short", "echo other"), 0)
-    assert pasted(long) == ((), 3)
-
-
-def test_the_sheet_cuts_no_word_and_ends_with_a_sentence():
-    long = "The first sentence is short. " + "It has words that fill a line of paper " * 40 + "to the end."
-    assert whole_sentences(long, 420) == "The first sentence is short."
-    cut = whole_sentences(long.partition(". ")[2], 420)
-    assert len(cut) <= 420 and cut.endswith(" …") and long.count(cut.removesuffix(" …")) >= 1
 
 
 def test_log_of_counts_shows_job_and_phases():
