@@ -8,11 +8,10 @@ from dataclasses import replace
 import pytest
 from report_inputs import Page, inputs_of, profiled
 
-from vani.render.report.cost import call_table, kind_table, library_table, metadata_table
 from vani.render.report.markdown import to_markdown as markdown
 from vani.render.report.model import prepare
 from vani.render.report.page import to_html as page
-from vani.render.report.structure import folder_table
+from vani.render.report.structure import call_table, folder_table, kind_table, library_table, metadata_table
 from vani.render.report.tables import LEVELS
 from vani.render.report.text import to_text as text
 from vani.schema.profile import CallCost, LibraryTime, Profile

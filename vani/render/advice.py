@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from vani.render.answers import acts_on, pattern_words, place, worth_showing
+from vani.render.answers import acts_on, numbers_of, pattern_words, place, worth_showing
 from vani.render.table import cell, code, csv_table, escaped, fenced, markdown_table
 from vani.render.wording import (
     benchmark_lines,
@@ -84,9 +84,9 @@ def _section(number: int, recommendation: Recommendation) -> list[str]:
         lines += [_expected(recommendation), ""]
     if recommendation.apply:
         lines += [*fenced(recommendation.apply), ""]
-    lines += ["Evidence:", ""]
-    lines += [f"- {code(item.attribute)} = {code(str(item.value))}" for item in recommendation.evidence]
-    return [*lines, "", f"Sources: {'; '.join(escaped(source) for source in recommendation.source)}."]
+    if numbers := numbers_of(recommendation):
+        lines += [f"Evidence: {', '.join(map(escaped, numbers))}.", ""]
+    return [*lines, f"Sources: {'; '.join(escaped(source) for source in recommendation.source)}."]
 
 
 def _expected(recommendation: Recommendation) -> str:
@@ -100,7 +100,7 @@ def _observations(observations: Sequence[Observation]) -> list[str]:
             pattern_words(observation.pattern),
             code(place(observation) or "job", in_table=True),
             "unknown" if observation.share is None else format_share(observation.share),
-            ", ".join(code(f"{item.attribute} = {item.value}", in_table=True) for item in observation.evidence),
+            ", ".join(map(escaped, numbers_of(observation))),
             ", ".join(map(escaped, observation.rules)),
         )
         for observation in observations

@@ -15,7 +15,7 @@ from vani.schema.profile import LookUp, NamePattern
 from vani.units import counted, format_bytes, format_count, format_rate, format_seconds, format_share
 
 if TYPE_CHECKING:
-    from vani.schema.advice import Advice, Observation
+    from vani.schema.advice import Advice, Observation, Recommendation
     from vani.schema.profile import Phase, Profile
 
 _NEARLY_ALL: Final = 0.99
@@ -323,8 +323,8 @@ _NUMBERS: Final = {
 }  # fmt: skip
 
 
-def numbers_of(observation: Observation) -> list[str]:
-    """The figures of an observation's costliest place, in words."""
+def numbers_of(observation: Observation | Recommendation) -> list[str]:
+    """The figures of an observation's costliest place, or of the first place of a recommendation, in words."""
     texts, place = [], ""
     for item in observation.evidence:
         place = place or re.split(r"(?<=\])\.|(?<=workflow)\.", item.attribute)[0]

@@ -333,8 +333,8 @@ def _reader_of(trace: TraceEntity) -> TraceReader | str:
     try:
         reader = open_trace(path)
         reader = next((part for part in by_app(reader) if part.app == trace.app), reader)
-        is_log = isinstance(reader, KeepsCounts)
-        records = sum(reader.counts().functions.values()) if is_log else int(reader.calls_per_rank().sum())
+        log = reader if isinstance(reader, KeepsCounts) else None
+        records = int(reader.calls_per_rank().sum()) if log is None else sum(log.counts().functions.values())
     except InputError:
         return (
             f"it needs the decoded calls, but the trace {trace.path} no longer exists and no store of it "
@@ -345,7 +345,7 @@ def _reader_of(trace: TraceEntity) -> TraceReader | str:
             f"the trace at {path} contains {counted(records, 'call')} of {counted(reader.ranks, 'process')}, the "
             f"profile {trace.records:,} of {trace.ranks}: profile it again"
         )
-    if not is_log:
+    if log is None:
         return reader
     from vani.readers.kept_calls import kept_calls  # noqa: PLC0415 - only for logs of counts
     from vani.schema.timeline import NONE_KEPT  # noqa: PLC0415

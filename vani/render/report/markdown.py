@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Final
 
-from vani.render.report.items import Item
+from vani.render.report.facts import Item
 from vani.render.report.model import Gap, Inputs, Report, prepare
 from vani.render.report.tables import LEVELS, Row, one_by_one
 from vani.render.table import code, escaped, fenced, markdown_table

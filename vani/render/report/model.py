@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from vani.models.io_time import io_time
 from vani.models.verdict import verdict_of
@@ -17,12 +16,22 @@ from vani.render.plots.catalogue import draw, kinds
 from vani.render.plots.drawing import Drawing, Missing
 from vani.render.plots.time_maps import coarse
 from vani.render.report import structure
-from vani.render.report.cost import call_table, kind_table, library_table, metadata_table, slow_table
-from vani.render.report.facts import Fact, answers, facts, identity, remarks, summaries
+from vani.render.report.facts import (
+    Fact,
+    Item,
+    Silent,
+    answers,
+    facts,
+    identity,
+    item,
+    remarks,
+    silent,
+    summaries,
+)
 from vani.render.report.file_tables import file_groups, file_table, layout_table
 from vani.render.report.first_picture import FirstPicture, first_picture
-from vani.render.report.items import Item, Silent, item, silent
 from vani.render.report.tables import LEVELS, Limits, Table, clip
+from vani.render.report.unknowns import unknowns
 from vani.render.wording import MATTERS, judged_by, things_to_do
 from vani.schema.advice import Advice
 from vani.schema.damage import damage
@@ -37,7 +46,6 @@ _MAPS = ("heat-map", "io-time")
 _OVER_TIME = (*_MAPS, "offsets", "phases", "bandwidth")
 """Kinds whose time range the page can change; their data has the start in `from`, and their selection is `zoom`."""
 
-_MAX_ENTRIES = 1000
 _FIRST_FILES = 10
 _OF_FIRST_FILES = ("File or dataset", "Read", "Written", "I/O time")
 
@@ -255,13 +263,12 @@ def prepare(inputs: Inputs, limits: Limits = LEVELS[0], *, with_plots: bool = Tr
 def _tables(inputs: Inputs, profile: Profile, files: Table, limits: Limits) -> dict[str, Table]:
     """The tables for which there is data, by name."""
     tables = (
-        kind_table(profile), call_table(profile, limits), metadata_table(profile), library_table(profile),
-        slow_table(inputs.heat, limits), structure.layer_table(profile, limits),
-        structure.diagnosis_table(inputs.advice, limits),
+        structure.kind_table(profile), structure.call_table(profile, limits), structure.metadata_table(profile),
+        structure.library_table(profile), structure.slow_table(inputs.heat, limits),
+        structure.layer_table(profile, limits), structure.diagnosis_table(inputs.advice, limits),
         structure.phase_table(profile, limits), structure.balance_table(profile, limits),
-        structure.app_table(profile, limits),
-        structure.dependency_table(profile, limits), files, layout_table(profile.files, limits),
-        structure.folder_table(profile, limits),
+        structure.app_table(profile, limits), structure.dependency_table(profile, limits), files,
+        layout_table(profile.files, limits), structure.folder_table(profile, limits),
         structure.extension_table(profile, limits), structure.trace_table(profile, limits),
     )  # fmt: skip
     return {table.name: table for table in tables if table is not None}
@@ -310,19 +317,9 @@ def _capital(text: str) -> str:
 def _gaps(profile: Profile, limits: Limits) -> tuple[Gap, ...]:
     """Null attributes for which `provenance` gives a reason, by reason."""
     by_reason: defaultdict[str, list[str]] = defaultdict(list)
-    for attribute, why in profile.provenance.items():
-        path = attribute.replace("[]", "").split(".")
-        if _is_null(profile, ["workflow", *path] if path[0] == "io" else path):
-            by_reason[why].append(attribute)
-    gaps = [
-        Gap(tuple(clip(name, limits.path) for name in names), clip(reason, limits.prose))
-        for reason, names in by_reason.items()
-    ]
+    given = set(profile.provenance.values())
+    for missing in unknowns(profile):
+        if missing.reason in given:
+            by_reason[missing.reason].append(clip(missing.attribute, limits.path))
+    gaps = [Gap(tuple(names), clip(reason, limits.prose)) for reason, names in by_reason.items()]
     return tuple(gaps[: limits.rows])
-
-
-def _is_null(value: Any, path: Sequence[str]) -> bool:
-    """Whether an attribute is null, in any of the first entries of lists."""
-    if isinstance(value, list):
-        return any(_is_null(entry, path) for entry in value[:_MAX_ENTRIES])
-    return value is None or (bool(path) and _is_null(getattr(value, path[0], ""), path[1:]))

@@ -33,8 +33,6 @@ class Limits:
     """All pictures of plots together."""
     items: int
     """Recommendations, with everything that belongs to them."""
-    evidence: int
-    """Numbers under one recommendation."""
     lines: int
     """Lines to paste under one recommendation."""
     line: int
@@ -48,16 +46,16 @@ class Limits:
 LEVELS: Final = (
     Limits(
         groups=300, members=20, all_members=1500, rows=200, calls=20, plot_rows=200, plot_bytes=350_000,
-        picture_bytes=250_000, items=60, evidence=30, lines=60, line=2000, path=240, prose=1200,
+        picture_bytes=250_000, items=60, lines=60, line=2000, path=240, prose=1200,
     ),
     Limits(
         groups=120, members=5, all_members=300, rows=100, calls=20, plot_rows=60, plot_bytes=250_000,
-        picture_bytes=150_000, items=30, evidence=12, lines=30, line=1000, path=160, prose=600,
+        picture_bytes=150_000, items=30, lines=30, line=1000, path=160, prose=600,
     ),
     # Fits for every profile, since every character may become five bytes when it is escaped.
     Limits(
         groups=40, members=3, all_members=60, rows=30, calls=10, plot_rows=20, plot_bytes=150_000,
-        picture_bytes=100_000, items=10, evidence=6, lines=10, line=500, path=100, prose=300,
+        picture_bytes=100_000, items=10, lines=10, line=500, path=100, prose=300,
     ),
 )  # fmt: skip
 """From the usual limits to those that fit for any profile."""

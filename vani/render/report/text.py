@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Final
 
 from vani.render.answers import shortened
-from vani.render.report.items import Item
+from vani.render.report.facts import Item
 from vani.render.report.model import Inputs, Report, prepare
 from vani.render.report.tables import LEVELS, Cell, Column, one_by_one
 
