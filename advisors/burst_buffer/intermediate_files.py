@@ -213,7 +213,7 @@ class IntermediateFiles(rule.Rule):
         spent: float,
         profile: Profile,
         system: System,
-    ) -> rule.Gain | str:
+    ) -> rule.Gain | rule.Perhaps | str:
         nodes = profile.job.nodes or 1
         io = [file.io for _, file in far]
         disk, _ = staging.file_system_of((file for _, file in far), system)
@@ -231,6 +231,9 @@ class IntermediateFiles(rule.Rule):
         after = None if local_s is None or (back and not rate) else local_s + (back / rate if rate else 0.0)
         method = f"in {tier.name}, and copied back"
         if local_s is not None and local_s >= spent:
+            if not system.generic and not any(system.file_system_for(file.path) for _, file in far):
+                why = "the traced disk, as fast as a node's memory, is not on"
+                return rule.Perhaps(f"{why} {system.name}: measure there")
             method = "the file system answered as fast as the node would"
             return rule.Gain("io_time_s", spent, spent, spent, spent, method)
         gain = staging_gain("io_time_s", spent, now, after, method, generic=system.generic)

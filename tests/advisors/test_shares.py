@@ -12,7 +12,7 @@ from tests.analyzers.test_asked import case
 from vani.advisors.access_table import REQUEST, Part
 from vani.advisors.judge import advise_document, diagnosis
 from vani.render.advice import to_markdown as markdown
-from vani.render.answers import worth_showing
+from vani.render.answers import observation_lines, worth_showing
 from vani.schema.advice import Observation
 
 
@@ -81,3 +81,23 @@ def test_no_reason_denies_what_the_table_shows(name):
     assert shared
     reasons = [silent.why for silent in vani.advise(profile).no_recommendation]
     assert not [why for why in reasons if "no file is shared by several processes through MPI-IO" in why]
+
+
+def test_a_pattern_is_shown_with_its_seconds_and_numbers():
+    evidence = [
+        {"attribute": "files[3].path", "value": "/lustre/run/records.log"},
+        {"attribute": "files[3].io.ops.write", "value": 25600},
+        {"attribute": "files[3].io.transfer_size.write.p50", "value": 8192},
+        {"attribute": "files[4].io.ops.write", "value": 7},
+    ]
+    target = {"kind": "file", "path": "/lustre/run/records.log"}
+    seen = Observation(
+        pattern="small_requests", target=target, evidence=evidence, share=0.5, time_s=12.0, rules=["POS002", "MIO001"]
+    )
+    start = "small requests, 50 % of the I/O time, 12 s (POS002): "
+    [line] = observation_lines([seen], 200, {"POS002"})
+    assert line == f"{start}25,600 writes, 8.19 kB in a usual write: /lustre/run/records.log"
+    [line] = observation_lines([seen], 90, {"POS002"})
+    assert line.startswith(f"{start}25,600 writes: ")
+    assert line.endswith("/records.log")
+    assert len(line) == 90
