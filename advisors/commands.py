@@ -43,6 +43,17 @@ def comment(text: str) -> list[str]:
     return [f"# {''.join(c if c.isprintable() else '?' for c in line)}".rstrip() for line in lines]
 
 
+def command_lines(command: str, path: str, note: str = "") -> list[str]:
+    """The command with a path as its last word, and a note as comments, in which `{}` is the path.
+
+    Only a comment for a path that sh has no printable form for.
+    """
+    quoted = quoted_path(path)
+    if quoted is None:
+        return comment("a path with control characters is left out: type it yourself")
+    return [f"{command} {quoted}", *comment(note.replace("{}", quoted))]
+
+
 Language = Literal["C", "C++", "Fortran", "Python"]
 
 _INTERPRETER: Final = re.compile(r"(?:i?python|pypy|torchrun|accelerate|deepspeed|jupyter)[0-9.]*(?:-.*)?")

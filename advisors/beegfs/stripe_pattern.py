@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from vani.advisors.commands import comment, quoted_path
+from vani.advisors.commands import command_lines, quoted_path
 from vani.advisors.data_files import Group, Item, by_folder, data_files, extent, listed
 from vani.advisors.placement import disk_under
 from vani.advisors.rule import Answer, Evidence, Finding, Rule, TunableSetting, Verdict
@@ -76,7 +76,7 @@ class StripePattern(Rule):
         if stripes < self.least_factor * now:
             return f"{stripes} targets would be used, and a file has {now}"
         chunk = _chunk(group.items, disk)
-        quoted, longest = quoted_path(group.folder), max(extent(item.file) or 0 for item in group.items)
+        longest = max(extent(item.file) or 0 for item in group.items)
         sure = (0.6 if disk.stripe_count and profile.job.nodes else 0.4) * certainty(system)
         return Finding(
             target=group.target,
@@ -92,18 +92,14 @@ class StripePattern(Rule):
                 Evidence("job.nodes", profile.job.nodes),
                 Evidence(f"{where}.targets", targets),
             ],
-            apply=[
-                f"{_pattern(stripes, chunk)} {quoted}",
-                *comment(
-                    f"with BeeGFS 8: beegfs entry set --num-targets={stripes} --chunk-size={lfs_size(chunk)}iB "
-                    f"{quoted}\nnew files get it; if it is refused, the site has not set sysAllowUserSetPattern: ask"
-                ),
-            ]
-            if quoted
-            else comment("a path with control characters is left out: type it yourself"),
+            apply=command_lines(
+                _pattern(stripes, chunk), group.folder,
+                f"with BeeGFS 8: beegfs entry set --num-targets={stripes} --chunk-size={lfs_size(chunk)}iB {{}}\n"
+                "new files get it; if it is refused, the site has not set sysAllowUserSetPattern: ask",
+            ),
             files=group.paths,
             settings=[TunableSetting("layout", _worth_trying(stripes, now, targets, chunk), group.folder)]
-            if quoted
+            if quoted_path(group.folder)
             else (),
         )
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from vani.advisors.commands import comment, quoted_path
+from vani.advisors.commands import command_lines, quoted_path
 from vani.advisors.data_files import Group, Item, by_folder, data_files, listed
 from vani.advisors.placement import disk_under
 from vani.advisors.rule import Answer, Evidence, Finding, Perhaps, Rule, TunableSetting, Verdict
@@ -65,7 +65,7 @@ class CephRule(Rule):
         better = self.proposal(item, now, targets, profile)
         if isinstance(better, str):
             return better
-        best, quoted = better.layouts[0], quoted_path(group.folder)
+        best = better.layouts[0]
         keys = {"stripe_unit": "unit", "stripe_count": "count", "object_size": "size"}
         values = [{"command": layout.command} for layout in better.layouts]
         evidence = [*item.figures("path"), *evidence, *better.evidence]
@@ -78,11 +78,9 @@ class CephRule(Rule):
             current={key: getattr(now, name) for key, name in keys.items()},
             evidence=[*evidence, Evidence(f"{where}.targets", targets)] if targets else evidence,
             gain=better.gain,
-            apply=[f"{best.command} {quoted}", *comment("new files get it, from anyone who may set layouts (flag p)")]
-            if quoted
-            else comment("a path with control characters is left out: type it yourself"),
+            apply=command_lines(best.command, group.folder, "new files get it; only users with the flag p may set it"),
             files=group.paths,
-            settings=[TunableSetting("layout", values, group.folder)] if quoted else (),
+            settings=[TunableSetting("layout", values, group.folder)] if quoted_path(group.folder) else (),
         )
 
 

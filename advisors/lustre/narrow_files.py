@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from vani.advisors.commands import comment, quoted_path
+from vani.advisors.commands import command_lines
 from vani.advisors.data_files import SERVED, SHOWN, app_of, extent, share_of
 from vani.advisors.lustre.folder_trials import costliest_folder, layouts_of
 from vani.advisors.placement import default_stripes, keeps_own_layout, places
@@ -95,7 +95,6 @@ class NarrowFiles(Rule):
             return "each node writes one of the files, for which one target may be too few: see LUS010"
         if largest > self.max_bytes:
             return "the largest file of one process may not fit on one target"
-        quoted = quoted_path(folder or ".")
         reason = (
             f"{format_count(len(files))} files in {folder or '.'} are written by one process each, and "
             f"{'they' if known else 'new files'} are on {'all' if count < 0 else count} targets: with one stripe "
@@ -118,9 +117,7 @@ class NarrowFiles(Rule):
                 self._target_evidence(count, known, files, place),
                 Evidence(f"{place.prefix}.targets", targets),
             ],
-            apply=[f"lfs setstripe -c 1 {quoted}"]
-            if quoted
-            else comment("a path with control characters is left out: type it yourself"),
+            apply=command_lines("lfs setstripe -c 1", folder or "."),
             files=frozenset(file.path for _, file in files),
         )
 

@@ -7,7 +7,7 @@ import posixpath
 import re
 from typing import TYPE_CHECKING
 
-from vani.advisors.commands import comment, quoted_path
+from vani.advisors.commands import command_lines
 from vani.advisors.data_files import app_of, extent, folder_of
 from vani.advisors.placement import keeps_own_layout, places, present_stripes
 from vani.advisors.rule import Evidence, Finding, Perhaps, Rule, Target, Verdict
@@ -126,7 +126,6 @@ class Overstriping(Rule):
         sizes = file.io.transfer_size.write
         record = (sizes.p50 if sizes else None) or 1
         folder = folder_of(file.path)
-        quoted = quoted_path(folder)
         reason = (
             f"{file.writers} processes write {file.path} in records of {format_bytes(record)} between each other's, "
             f"on {disk.targets} targets: {count} objects let more of their locks travel at a time. Collective "
@@ -149,9 +148,7 @@ class Overstriping(Rule):
                 Evidence(f"{place.prefix}.targets", disk.targets),
             ],
             gain=Perhaps("the cost of locks that move was not measured on this machine: try it (`vani tune`)"),
-            apply=[f"lfs setstripe -C {count} -S 1M {quoted}"]
-            if quoted
-            else comment("a path with control characters is left out: type it yourself"),
+            apply=command_lines(f"lfs setstripe -C {count} -S 1M", folder),
             files=frozenset({file.path}),
         )
 

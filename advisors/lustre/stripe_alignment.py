@@ -6,7 +6,7 @@ import math
 import posixpath
 from typing import TYPE_CHECKING
 
-from vani.advisors.commands import comment, quoted_path
+from vani.advisors.commands import command_lines
 from vani.advisors.data_files import app_of, extent, folder_of
 from vani.advisors.placement import keeps_own_layout, own_stripes, places, present_stripes, site_rule
 from vani.advisors.rule import Evidence, Finding, Perhaps, Rule, Target, Verdict
@@ -111,7 +111,6 @@ class StripeAlignment(Rule):
             )
         crossing = min(1.0, transfer / current)
         folder = folder_of(file.path)
-        quoted = quoted_path(folder)
         reason = (
             f"{file.writers} processes write {file.path} in pieces of {format_bytes(transfer)} over stripes of "
             f"{lfs_size(current)}: about {format_share(crossing)} of them cross a border. Stripes of {lfs_size(size)} "
@@ -137,8 +136,6 @@ class StripeAlignment(Rule):
                 else Evidence(f"{place.prefix}.stripe_size", current),
             ],
             gain=Perhaps("the cost of locks that move was not measured on this machine: try it (`vani tune`)"),
-            apply=[f"lfs setstripe -S {lfs_size(size)} {quoted}"]
-            if quoted
-            else comment("a path with control characters is left out: type it yourself"),
+            apply=command_lines(f"lfs setstripe -S {lfs_size(size)}", folder),
             files=frozenset({file.path}),
         )

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from vani.advisors.commands import comment, quoted_path
+from vani.advisors.commands import command_lines, quoted_path
 from vani.advisors.data_files import app_of, extent, folder_of
 from vani.advisors.lustre import layout_choice, layout_text
 from vani.advisors.lustre.layout_choice import Case, LayoutRule
@@ -95,7 +95,6 @@ class StripeCount(LayoutRule):
         layout, place = first.layout, first.place
         folder = folder_of(first.file.path)
         app = app_of(first.file)
-        quoted = quoted_path(folder)
         gain = layout_choice.gain(group, profile)
         evidence = layout_text.evidence(group)
         machine = tuple(item for item in evidence if item.attribute.startswith("system."))
@@ -113,11 +112,9 @@ class StripeCount(LayoutRule):
             stripes=Stripes(self.id, layout.count, layout.size, machine),
             gain=gain or None,
             # A layout is fixed when a file is created, so the folder passes it on.
-            apply=[f"lfs setstripe {layout.options} {quoted}"]
-            if quoted
-            else comment("a path with control characters is left out: type it yourself"),
+            apply=command_lines(f"lfs setstripe {layout.options}", folder),
             files=frozenset(case.file.path for case in group),
-            settings=[TunableSetting("layout", _worth_trying(first), folder)] if quoted else (),
+            settings=[TunableSetting("layout", _worth_trying(first), folder)] if quoted_path(folder) else (),
         )
 
 

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from vani.advisors.commands import comment, quoted_path
+from vani.advisors.commands import command_lines, quoted_path
 from vani.advisors.data_files import SHOWN, Item, app_of, data_files, extent, files_of, folder_of
 from vani.advisors.lustre.folder_trials import costliest_folder, layouts_of
 from vani.advisors.movers import moved_in
@@ -127,7 +127,6 @@ class WideFiles(Rule):
         count = contention.neat(min(wanted, most), most)
         if now < 0 or count < 2 * now:
             return "the files of one process each are on about as many targets as their nodes keep busy"
-        quoted = quoted_path(folder)
         writers = f" by {counted(nodes, 'node')}" if known_nodes else ""
         reason = (
             f"{counted(at_once, 'file')} of one process each are written at the same time{writers}, and "
@@ -161,11 +160,9 @@ class WideFiles(Rule):
                 Evidence(f"{place.prefix}.targets", disk.targets),
             ],
             gain=Perhaps("more targets may also be slower: try it (`vani tune`)"),
-            apply=[f"lfs setstripe -c {count} {quoted}"]
-            if quoted
-            else comment("a path with control characters is left out: type it yourself"),
+            apply=command_lines(f"lfs setstripe -c {count}", folder),
             files=frozenset(item.file.path for item in items),
-            settings=[TunableSetting("layout", [{"options": f"-c {count}"}], folder)] if quoted else (),
+            settings=[TunableSetting("layout", [{"options": f"-c {count}"}], folder)] if quoted_path(folder) else (),
         )
 
     def _why_not(self, items: Sequence[Item], at_once: int, nodes: int, *, is_measured: bool) -> str | None:

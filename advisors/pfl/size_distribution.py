@@ -6,7 +6,7 @@ import posixpath
 from collections import Counter, defaultdict
 from typing import TYPE_CHECKING
 
-from vani.advisors.commands import comment, quoted_path
+from vani.advisors.commands import command_lines
 from vani.advisors.data_files import SHOWN, app_of, extent
 from vani.advisors.movers import movers_of, nodes_between
 from vani.advisors.placement import keeps_own_layout, places, site_rule, targets_text
@@ -158,7 +158,6 @@ class SizeDistribution(Rule):
         )
         if place.because:
             reason += f" Note: {place.because}."
-        quoted = quoted_path(folder or ".")
         return Finding(
             target=Target("directory", folder or ".", app_of(files[0][1])),
             reason=reason,
@@ -177,9 +176,7 @@ class SizeDistribution(Rule):
                 Evidence(f"{place.prefix}.targets", disk.targets),
             ],
             gain=gain or None,
-            apply=[f"lfs setstripe {layout.to_options()} {quoted}"]
-            if quoted
-            else comment("a path with control characters is left out: type it yourself"),
+            apply=command_lines(f"lfs setstripe {layout.to_options()}", folder or "."),
             files=frozenset(file.path for _, file in files),
         )
 
