@@ -163,8 +163,8 @@ class SharedFile(FilePattern):
         Lustre manual, chapter on striping.
     """
 
-    rules = ("LUS002", "LUS004", "LUS008", "BEE001", "CEP001", "CEP002", "GPF004", "MIO004")
-    attributes = ("readers", "writers", "io.bytes.total")
+    rules: ClassVar[tuple[str, ...]] = ("LUS002", "LUS004", "LUS008", "BEE001", "CEP001", "CEP002", "GPF004", "MIO004")
+    attributes: ClassVar[tuple[str, ...]] = ("readers", "writers", "io.bytes.total")
 
     def among(self, run: Workload) -> Sequence[data_files.Item]:
         return run.shared
@@ -389,8 +389,8 @@ class Reread(FilePattern):
         Our choice. HDF5 and netCDF read chunks again that no cache keeps.
     """
 
-    rules = ("POS001", "POS011", "BB001", "HD5004")
-    attributes = ("io.bytes.read", "io.footprint.read")
+    rules: ClassVar[tuple[str, ...]] = ("POS001", "POS011", "BB001", "HD5004")
+    attributes: ClassVar[tuple[str, ...]] = ("io.bytes.read", "io.footprint.read")
     # Our choice.
     times = 2.0
     # HDF5 and netCDF write fill values first, and read chunks again that no cache keeps.

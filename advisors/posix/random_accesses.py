@@ -98,7 +98,7 @@ class RandomAccesses(Rule):
         findings = []
         for at, entry in enumerate(profile.unseen or ()):
             paths = entry.files if entry.kind == "memory_mapped" and (entry.bytes or 0) >= self.min_mapped else ()
-            files = data_files(profile, lambda file, paths=frozenset(paths): file.path in paths and not file.writers)
+            files = [item for item in data_files(profile) if item.path in paths and not item.file.writers]
             findings += [
                 Finding(
                     target=group.target,
