@@ -36,6 +36,7 @@ class Shot:
 SHOTS = (
     Shot("report-ior", "vani/demo/ior-shared-file-8r", "#summary"),
     Shot("report-workflow", "examples/coupled", "#time", height=900),
+    Shot("report-phone", "vani/demo/ior-shared-file-8r", "#summary", width=390),
     Shot("report-checkpoint", "tests/data/traces/v3-ckpt-then-restart-8r", "#files", height=700, scheme="dark"),
 )
 
@@ -61,6 +62,8 @@ def _take(shot: Shot, browser: Browser, folder: Path) -> None:
     page.goto(page_file.as_uri())
     page.wait_for_selector("html[data-drawn=all]")
     if shot.section != "#summary":
+        page.evaluate("section => { document.querySelector(section + ' details').open = true; }", shot.section)
+        page.wait_for_selector(f"body:not(:has({shot.section} figure[data-plot]:not([data-drawn])))")
         page.evaluate("section => document.querySelector(section).scrollIntoView()", shot.section)
     page.screenshot(path=PICTURES / f"{shot.name}.png")
     page.close()

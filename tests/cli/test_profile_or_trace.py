@@ -145,7 +145,11 @@ def test_unknown_scheduler_is_reported_before_anything_is_read(run, desk, name):
     assert done.line.startswith("unknown scheduler 'nowhere'; known are threads, processes, synchronous")
 
 
-TODO = "name the folder with recorder.dat, or recorder.mt and VERSION, or name a profile"
+READ = (
+    "name the folder of a Recorder trace (recorder.dat, or recorder.mt and VERSION), a .darshan log, .pfw files, an archive of "
+    "OTF2 or a log of strace -f -ttt -T -y"
+)
+TODO = f"{READ}, or name a profile"
 
 
 @each_command
@@ -159,7 +163,7 @@ TODO = "name the folder with recorder.dat, or recorder.mt and VERSION, or name a
         ("list.yaml", b"- a\n- b\n", "list.yaml: contains a list, not a mapping of keys; start it with `schema: vani.profile/4`"),
         ("recorder.mt", b"\x93\xff\0", "recorder.mt: is one file of a Recorder trace; name its folder, ., or name a profile"),
         ("x.tar.gz", b"\x93\xff\0", "x.tar.gz: is an archive; unpack it and name the trace's folder, or name a profile"),
-        ("folder", None, "folder: is an empty folder; name a folder with recorder.dat, or recorder.mt and VERSION"),
+        ("folder", None, f"folder: is an empty folder; {READ}"),
         ("advice.yaml", b"schema: vani.advice/3\n", "advice.yaml:1: schema is 'vani.advice/3', advice, for `vani apply ADVICE` and `vani report PROFILE --advice ADVICE`; known here is vani.profile/4"),
     ],
 )  # fmt: skip

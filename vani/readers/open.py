@@ -167,8 +167,6 @@ _READ = (
 )
 
 
-_RECORDER_FILES = "recorder.dat, or recorder.mt and VERSION"
-
 
 class _Foreign(NamedTuple):
     """Files of another tracer, and advice on what to do with them."""
@@ -428,7 +426,7 @@ def _about_file(path: Path) -> UnknownFormatError:
     elif suffix in (".yaml", ".yml"):
         what, todo = "a YAML document, not a trace", "name the folder of a trace, or run `vani advise` on a profile"
     else:
-        what, todo = "a file, not a trace", f"name the folder with {_RECORDER_FILES}"
+        what, todo = "a file, not a trace", _READ
     return UnknownFormatError(f"is {what}", where=path, todo=todo)
 
 
@@ -437,7 +435,7 @@ def _about_directory(path: Path) -> UnknownFormatError:
     if is_store(path):
         what, todo = "is a store that `vani convert` wrote", "name the trace that it was made from"
     elif not (entries := entries_of(path)):
-        what, todo = "is an empty folder", f"name a folder with {_RECORDER_FILES}"
+        what, todo = "is an empty folder", _READ
     elif (foreign := _foreign([e.name for e in entries])) is not None:
         what, todo = f"contains {foreign.tool}, which Vani does not read", foreign.todo
     elif any(e.name == "scorep.cfg" for e in entries):

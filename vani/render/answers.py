@@ -100,14 +100,14 @@ def _bytes(phase: Phase) -> float:
 
 
 def _phase(phase: Phase, *, several: bool) -> str:
-    text = _done(phase)
+    text, mostly = _done(phase), _mostly(phase)
     if several:
         text += f" by {phase.app}"
     if phase.repeats is not None and phase.count > 1:
         period = phase.repeats.period_s
         apart = "" if period is None else f", {format_seconds(period)} apart"
-        return f"{format_count(phase.count)} times {text}{apart}"
-    return f"{text} from {format_seconds(phase.start_s)} on, for {format_seconds(phase.runtime_s)}"
+        return f"{format_count(phase.count)} times {text}{apart}{mostly}"
+    return f"{text} from {format_seconds(phase.start_s)} on, for {format_seconds(phase.runtime_s)}{mostly}"
 
 
 def _done(phase: Phase) -> str:
@@ -117,14 +117,17 @@ def _done(phase: Phase) -> str:
     if phase.kind == "metadata":
         return _of_metadata(phase)
     sides = {"read": ("read",), "write": ("written",)}.get(phase.kind, ("written", "read"))
-    text = " and ".join(
+    return " and ".join(
         f"{format_bytes(data[side])} {side}" for side in sides if data[side] or len(sides) == 1
     )
+
+
+def _mostly(phase: Phase) -> str:
+    """The costliest metadata operations of a phase that moves bytes, which do not show how the time was spent."""
     doing, share = costliest_metadata(phase)
-    if phase.dominant is None or phase.dominant.kind != "metadata" or share is None:
-        return text
-    # Moved bytes do not show how the time was spent.
-    return f"{text} ({format_share(share)} of its I/O time {doing})"
+    if phase.kind == "metadata" or phase.dominant is None or phase.dominant.kind != "metadata" or share is None:
+        return ""
+    return f" ({format_share(share)} of that I/O time: {doing})"
 
 
 def _of_metadata(phase: Phase) -> str:
