@@ -5,12 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Final
 
-from vani.advisors.data_files import (
-    Access,
-    Item,
-    flushes_most,
-    functions_of,
-)
+from vani.advisors.data_files import Access, Item, flushes_most, functions_of
 from vani.advisors.hdf5 import HDF5Files, hdf5_files, hdf5_uses
 from vani.advisors.rule import Answer, Finding, Rule, Verdict
 from vani.advisors.small_requests import small_share

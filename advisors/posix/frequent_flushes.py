@@ -5,14 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
-from vani.advisors.data_files import (
-    Group,
-    Item,
-    alike,
-    by_folder,
-    data_files,
-    files_of,
-)
+from vani.advisors.data_files import Group, Item, alike, by_folder, data_files, files_of
 from vani.advisors.rule import Finding, Gain, Rule, Target, Verdict
 from vani.models.run_time import cost_s, seconds
 from vani.models.savings import LARGE

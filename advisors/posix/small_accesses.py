@@ -20,13 +20,7 @@ from vani.advisors.data_files import (
 )
 from vani.advisors.movers import is_rewritten
 from vani.advisors.rule import Finding, Rule, Verdict
-from vani.advisors.small_requests import (
-    SMALL,
-    aggregated,
-    part_of_chunk,
-    small_share_of,
-    usual_text,
-)
+from vani.advisors.small_requests import SMALL, aggregated, part_of_chunk, small_share_of, usual_text
 from vani.models.savings import LARGE, requests
 from vani.units import MiB, format_bytes, format_count, format_share
 

@@ -27,12 +27,7 @@ from vani.analyzers.int_table import LAYERS, IntTable, pack, unpack
 from vani.analyzers.measures.access_pattern import PatternCounts
 from vani.analyzers.measures.accesses import LIBRARIES, POWERS, AccessTable, Requests, alignment_of
 from vani.analyzers.measures.io_time import SpentTime
-from vani.analyzers.measures.libraries import (
-    ANY_LIBRARY,
-    LayerSizes,
-    LibraryUse,
-    under_any_library,
-)
+from vani.analyzers.measures.libraries import ANY_LIBRARY, LayerSizes, LibraryUse, under_any_library
 from vani.analyzers.streams import NAMES
 from vani.calls import FileClass, Kind, Layer
 from vani.schema.dataset_facts import libraries_loaded

@@ -82,7 +82,7 @@ def test_more_than_ten_others_are_counted():
 def test_unimportant_io_has_no_first_action():
     text = screen(advise_document(profile(files(2), slowest_s=1, busy_s=1), system()))
     assert " ".join(text.split()).startswith(
-        "I/O takes 1 % of the run in the slowest process (rank 3), 1 % in at least one: storage is not"
+        "I/O takes 1 % of the run in the slowest process (rank 3): storage is not"
     )
     assert "\n1. " not in text
     assert "  LUS002 stripe-count (info, 2 places): /lustre/d0/out" in text

@@ -71,7 +71,7 @@ def test_missing_attributes_lower_each_confidence(cut):
 
 def test_damaged_trace_never_shows_that_io_does_not_matter():
     damaged, whole = advice_of(slowest_s=1, busy_s=1), advice_of({}, slowest_s=1, busy_s=1)
-    assert whole.recommendations[0].reason.startswith("I/O takes 1 % of the run in the slowest process (rank 3), 1 % in at least one: storage is not")
+    assert whole.recommendations[0].reason.startswith("I/O takes 1 % of the run in the slowest process (rank 3): storage is not")
     assert damaged.recommendations[0].reason.endswith(": the lost part may change that. Trace it again.")
     # 6 of 8 ranks remain; confidence is not also lowered for I/O that hardly matters.
     assert damaged.recommendations[0].confidence == pytest.approx(
@@ -83,7 +83,7 @@ def test_damaged_trace_never_shows_that_io_does_not_matter():
 
 def test_speedup_of_the_run_is_omitted_if_no_time_is_left():
     assert advice_of(slowest_s=0, busy_s=0).recommendations[0].reason == (
-        "I/O takes 0 % of the run in the slowest process (rank 3), 0 % in at least one: the lost part may change that. Trace it again."
+        "I/O takes 0 % of the run in the slowest process (rank 3): the lost part may change that. Trace it again."
     )
 
 

@@ -47,8 +47,8 @@ def test_satisfied_policy_passes(run, project):
     done = run("check", CM1)
     assert (done.status, done.err) == (0, "")
     storage = (
-        "storage   I/O takes 0.11 % of the run in the slowest process (rank 0), 0.11 % in at least one:\n"
-        "  storage is not what this run waits for.\n"
+        "storage   I/O takes 0.11 % of the run in the slowest process (rank 0): storage is not what this run\n"
+        "  waits for.\n"
     )
     assert done.out == f"pass: nothing found; 1 passed\n{storage}profile   {CM1}\npolicy    vani.toml\n"
 

@@ -181,7 +181,7 @@ def test_file_named_like_a_document_is_reported_if_it_is_not_one(run, desk, comm
     (desk / f"d{suffix}").write_bytes(content)
     done = run(*command, f"d{suffix}")
     assert (done.status, done.out) == (2, "")
-    assert any(words in done.line for words in ("not YAML", "is not UTF-8 text"))
+    assert any(words in done.line for words in ("not YAML", "is binary, not text"))
 
 
 @each_command

@@ -273,7 +273,8 @@ def _shares_in_words(profile: Profile, time: IOTime, *, at_least: bool) -> str:
     elif time.traces > 1:
         text += f"{busy}{of_run} ({format_seconds(time.busy_s)}), {slowest} in {_slowest(profile, time)}"
     else:
-        text += f"{slowest}{of_run} in {_slowest(profile, time)}, {busy} in at least one"
+        text += f"{slowest}{of_run} in {_slowest(profile, time)}"
+        text += f", {busy} in at least one" if busy != slowest else ""
     text = begin + text
     return f"{text}, and {looking}" if time.of_run(time.lookups_s) >= HARDLY else text
 

@@ -7,12 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from vani.render.answers import acts_on, numbers_of, pattern_words, place, worth_showing
 from vani.render.table import cell, code, csv_table, escaped, fenced, markdown_table
-from vani.render.wording import (
-    benchmark_lines,
-    expected_gain,
-    matters,
-    target,
-)
+from vani.render.wording import benchmark_lines, expected_gain, matters, target
 from vani.schema.syntax.json_text import json_text
 from vani.units import format_seconds, format_share
 

@@ -15,15 +15,7 @@ from vani.centre.plan.place import place
 from vani.centre.plan.placement.layouts import settable
 from vani.centre.plan.schema.jobs import Creation, Demand, Jobs, PlannedJob
 from vani.centre.plan.schema.plans import PathSettings, PlaceSettings
-from vani.centre.plan.schema.snapshot import (
-    MAX_TARGETS,
-    IoNode,
-    Rates,
-    Server,
-    Snapshot,
-    StorageNode,
-    Target,
-)
+from vani.centre.plan.schema.snapshot import MAX_TARGETS, IoNode, Rates, Server, Snapshot, StorageNode, Target
 from vani.centre.write_time.published import PUBLISHED, Placement, Published, Write
 from vani.errors import InputError, nearest
 from vani.models.striping import STRIPE_UNIT

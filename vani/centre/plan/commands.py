@@ -15,13 +15,7 @@ from vani.atomic import write_bytes
 from vani.centre.placement_library.interactions import write_csv
 from vani.centre.plan.check import STATUS_FORMATS, files_of_plan
 from vani.centre.plan.forward import files_of_jobs
-from vani.centre.plan.schema.plans import (
-    PathSettings,
-    PlaceSettings,
-    Plan,
-    QueueOptions,
-    SimulateOptions,
-)
+from vani.centre.plan.schema.plans import PathSettings, PlaceSettings, Plan, QueueOptions, SimulateOptions
 from vani.centre.plan.snapshot import named_file
 from vani.centre.plan.text import FORMATS, PATH_FORMATS, PLACE_FORMATS, drawn, left_out
 from vani.cli.options import FILE, format_option, output_option, quiet_option, settings_options, system_option

@@ -6,12 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from vani.centre.plan.schema.plans import Left, Plan
-from vani.centre.plan.text.io_nodes import (
-    forward_body,
-    forward_missing,
-    replay_body,
-    replay_missing,
-)
+from vani.centre.plan.text.io_nodes import forward_body, forward_missing, replay_body, replay_missing
 from vani.centre.plan.text.paths import path_body, path_missing
 from vani.centre.plan.text.place import place_body, place_missing
 from vani.centre.plan.text.simulate import drawn as drawn
