@@ -29,7 +29,7 @@ from vani.analyzers.measures.libraries import LibraryCallTimes, LibraryTimes
 from vani.analyzers.self_check import refuse_contradictions
 from vani.analyzers.workload import BUCKETS, Workload
 from vani.calls import FileClass
-from vani.distinct import distinct
+from vani.columns import distinct
 from vani.models.verdict import decided
 from vani.schema.profile import Excluded, FileCounts, Generator, Phase, Profile, Workflow
 from vani.units import format_number

@@ -21,8 +21,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from vani.columns import narrow
-from vani.distinct import distinct
+from vani.columns import distinct, narrow
 
 Ints = NDArray[np.int64]
 

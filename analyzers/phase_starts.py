@@ -66,7 +66,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vani.analyzers.activity import Cells
-from vani.distinct import distinct
+from vani.columns import distinct
 
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]

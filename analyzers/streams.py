@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vani.analyzers.int_table import NO_VALUE, SIDES, Factorized, key_widths, pack, unpack
-from vani.distinct import distinct
+from vani.columns import distinct
 from vani.kernels import OperationBit, dtype_of
 
 Ints = NDArray[np.int64]

@@ -29,8 +29,7 @@ from numpy.typing import NDArray
 
 from vani.analyzers.int_table import NO_VALUE, key_widths, pack, unpack
 from vani.calls import FileClass, Flag
-from vani.columns import Texts, texts, to_numpy
-from vani.distinct import distinct
+from vani.columns import Texts, distinct, texts, to_numpy
 
 Ints = NDArray[np.int64]
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from tests.traces.trace_generator import Workload, generate_trace
-from vani.distinct import distinct
+from vani.columns import distinct
 
 NUMBERS = st.lists(
     st.one_of(

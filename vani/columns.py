@@ -1,4 +1,4 @@
-"""Numeric columns in numpy and Arrow: zero-copy conversion through their buffers, and narrow types.
+"""Numeric columns in numpy and Arrow: zero-copy conversion through their buffers, narrow types, distinct values.
 
 pyarrow's own conversions import pandas if it is installed, which takes longer than reading a small trace.
 """
@@ -170,3 +170,22 @@ def merged(batches: Iterable[pa.RecordBatch], *, rows: int | None = None, most: 
             waiting = []
     if waiting:
         yield from pa.Table.from_batches(waiting).combine_chunks().to_batches()
+
+
+def distinct(*parts: NDArray[Any]) -> NDArray[Any]:
+    """The distinct values of all parts together, ascending, like `numpy.unique` of one array.
+
+    `numpy.unique` counts values in a hash table, which takes four to eighty times as long as sorting, and it imports
+    masked arrays, a fortieth of the start-up of `vani profile`, only to check for them.
+
+    Parameters
+    ----------
+    parts
+        Integers, each of shape (n,).
+    """
+    # A stable sort merges ordered parts.
+    kind: Any = "stable" if len(parts) > 1 and all((part[1:] >= part[:-1]).all() for part in parts) else None
+    ordered = np.sort(parts[0] if len(parts) == 1 else np.concatenate(parts), kind=kind)
+    is_first = np.ones(len(ordered), np.bool_)
+    np.not_equal(ordered[1:], ordered[:-1], out=is_first[1:])
+    return ordered[is_first]

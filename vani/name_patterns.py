@@ -21,8 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from vani.columns import scalar, to_arrow, to_numpy
-from vani.distinct import distinct
+from vani.columns import distinct, scalar, to_arrow, to_numpy
 
 NUMBERED_LEAST: Final = 3
 """Two files are easier to read as two rows than as one row that must be expanded."""

@@ -32,8 +32,8 @@ from vani.analyzers.phase_starts import begins
 from vani.analyzers.streams import NAMES
 from vani.analyzers.workload import BUCKETS, MOMENTS
 from vani.calls import Kind, Layer
+from vani.columns import distinct
 from vani.counts import RunCounts
-from vani.distinct import distinct
 from vani.schema.profile import ByKind, Footprint, PastEnd, Phase, PhaseIO
 
 Ints = NDArray[np.int64]

@@ -27,9 +27,8 @@ from vani.analyzers.measures.survey import ENDS_OF_FILES, SurveyedFiles
 from vani.analyzers.passes.measure_workload import extension_names
 from vani.analyzers.workload import Context, Workload
 from vani.calls import RENAMES
-from vani.columns import small_table
+from vani.columns import distinct, small_table
 from vani.counts import Beside, FileLayout, RunCounts
-from vani.distinct import distinct
 from vani.schema.job import Job
 from vani.schema.profile import Profile
 from vani.schema.system import System

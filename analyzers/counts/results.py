@@ -25,8 +25,8 @@ from vani.analyzers.measures.operations import SizeBins, SizeCounts
 from vani.analyzers.streams import NAMES
 from vani.analyzers.workload import Context, SurveyFindings, Workload
 from vani.calls import FileClass, Kind, Layer
+from vani.columns import distinct
 from vani.counts import RunCounts
-from vani.distinct import distinct
 from vani.schema.profile import AppDependency
 
 Ints = NDArray[np.int64]

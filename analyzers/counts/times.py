@@ -23,8 +23,8 @@ from vani.analyzers.measures.busy_time import ALL, WIDTH, WRITE_OR_SYNC, BusyTim
 from vani.analyzers.measures.io_time import SpentTime
 from vani.analyzers.measures.operations import MovedByProcess
 from vani.calls import Kind
+from vani.columns import distinct
 from vani.counts import RunCounts
-from vani.distinct import distinct
 
 Ints = NDArray[np.int64]
 

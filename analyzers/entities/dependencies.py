@@ -20,7 +20,7 @@ from vani.analyzers.entities.view import Notes, View
 from vani.analyzers.int_table import How, IntTable, group, pack, unpack
 from vani.analyzers.measurements import PossibleExchanges
 from vani.analyzers.measures.extents import NEVER, Exchanges
-from vani.distinct import distinct
+from vani.columns import distinct
 from vani.schema.profile import AppDependency, FileLevelDependencies, ProcessDependencies
 
 if TYPE_CHECKING:

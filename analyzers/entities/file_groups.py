@@ -30,8 +30,7 @@ from vani.analyzers.measures.io_time import SpentTime
 from vani.analyzers.measures.lengths import FileLengths
 from vani.analyzers.measures.operations import NamesAndLocks
 from vani.calls import FileClass
-from vani.columns import scalar, texts, to_numpy
-from vani.distinct import distinct
+from vani.columns import distinct, scalar, texts, to_numpy
 from vani.name_patterns import NamePatterns
 from vani.schema.profile import ByteCounts, Folder, Lock, LookUp, NamePattern, SizeDistribution
 

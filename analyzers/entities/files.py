@@ -44,8 +44,8 @@ from vani.analyzers.measures.libraries import LibraryUse
 from vani.analyzers.measures.survey import unfilled
 from vani.analyzers.workload import Workload
 from vani.calls import FileClass, Layer
+from vani.columns import distinct
 from vani.counts import FileLayout
-from vani.distinct import distinct
 from vani.schema.dataset_facts import (
     HEAD_BYTES,
     MAX_LOOKED_AT,

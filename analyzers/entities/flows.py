@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from vani.analyzers.int_table import Factorized, IntTable, key_widths, pack, unpack
 from vani.analyzers.measures.extents import NEVER, ExchangeCounts, ProcessExtents
 from vani.calls import Kind
-from vani.distinct import distinct
+from vani.columns import distinct
 
 if TYPE_CHECKING:
     from vani.analyzers.measures.extents import ExchangeCounts, ProcessExtents

@@ -50,7 +50,7 @@ from vani.analyzers.streams import (
 )
 from vani.analyzers.workload import Context, Ends, SurveyFindings, Workload
 from vani.calls import Flag, Kind, Layer
-from vani.distinct import distinct
+from vani.columns import distinct
 from vani.kernels import PatternBit, call, columns
 
 _WITHIN = 1 << 16

@@ -22,7 +22,7 @@ from vani.analyzers.intervals import Intervals, merge, total_length
 from vani.analyzers.passes.call_times import CallTimes, TimedGroup, widths_of
 from vani.analyzers.workload import Context, SurveyFindings
 from vani.calls import Kind
-from vani.distinct import distinct
+from vani.columns import distinct
 from vani.engine.executor import Executor
 from vani.kernels import call
 from vani.store.read import ROW_GROUP

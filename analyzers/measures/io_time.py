@@ -26,7 +26,7 @@ from vani.analyzers.intervals import Intervals, merge, total_length
 from vani.analyzers.passes import SumsCollector, SumsMeasure
 from vani.analyzers.workload import Context, SurveyFindings, Workload
 from vani.calls import Flag
-from vani.distinct import distinct
+from vani.columns import distinct
 
 Ints = NDArray[np.int64]
 

@@ -27,7 +27,7 @@ from vani.analyzers.int_table import NO_VALUE, Factorized, How, IntTable, group,
 from vani.analyzers.intervals import Intervals, merge
 from vani.analyzers.workload import BUCKETS, MOMENTS, Context, Ends, SurveyFindings, Workload
 from vani.calls import DIRECT, SYNCHRONOUS, Flag, Kind, Layer
-from vani.distinct import distinct
+from vani.columns import distinct
 from vani.kernels import ReachKind, call, columns, dtype_of
 
 Ints = NDArray[np.int64]

@@ -80,7 +80,7 @@ def test_a_function_of_the_library_loads_its_own_modules_only():
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert HEAVY & set(run.stdout.split()) == {"pydantic"}
     commands = {name.removeprefix("vani.cli.") for name in run.stdout.split() if name.startswith("vani.cli.")}
-    assert commands == {"options", "output", "output_guard", "profile", "sources"}
+    assert commands == {"options", "output", "profile", "sources"}
 
 
 def test_annotations_of_a_profile_are_not_parsed_again():

@@ -14,8 +14,15 @@ from vani.advisors.catalogue import page_text, pick, rules
 from vani.advisors.judge import advise_document, judged_part
 from vani.cli import benchmark, sources
 from vani.cli.options import format_option, output_option, quiet_option, settings_options, source_argument
-from vani.cli.output import emit_all, say, shows_summary, summary_console, working
-from vani.cli.output_guard import check_outputs, system_files
+from vani.cli.output import (
+    check_outputs,
+    emit_all,
+    say,
+    shows_summary,
+    summary_console,
+    system_files,
+    working,
+)
 from vani.cli.profile import profile_of
 from vani.errors import InputError
 from vani.plug_ins import centre

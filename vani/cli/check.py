@@ -17,8 +17,16 @@ import vani
 from vani.advisors.catalogue import find, pick
 from vani.advisors.judge import UNKNOWN_SYSTEM, judge
 from vani.cli.options import format_option, quiet_option, settings_options, source_argument
-from vani.cli.output import emit_all, say, shows_progress, shows_summary, summary_console, working
-from vani.cli.output_guard import check_outputs, system_files
+from vani.cli.output import (
+    check_outputs,
+    emit_all,
+    say,
+    shows_progress,
+    shows_summary,
+    summary_console,
+    system_files,
+    working,
+)
 from vani.cli.profile import profile_of
 from vani.cli.sources import JUDGED_FILES, Decoding, OptionalFile, Resources, scheduler_files
 from vani.errors import InputError, one_line

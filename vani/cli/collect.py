@@ -9,8 +9,7 @@ import click
 from pydantic import Field
 
 from vani.cli.options import output_option, quiet_option, settings_options
-from vani.cli.output import emit, say, shows_summary
-from vani.cli.output_guard import check_outputs
+from vani.cli.output import check_outputs, emit, say, shows_summary
 from vani.collect import Bounds, collect
 from vani.schema.document import dumps
 from vani.schema.settings import Option, Settings

@@ -16,8 +16,7 @@ import vani
 from vani.atomic import new_file
 from vani.calls import Kind, Layer
 from vani.cli.options import FILE, output_option, quiet_option, settings_options
-from vani.cli.output import keep_freed_memory, progress_bar, say, shows_progress
-from vani.cli.output_guard import check_outputs
+from vani.cli.output import check_outputs, keep_freed_memory, progress_bar, say, shows_progress
 from vani.cli.sources import Memory, Where, half_of_memory
 from vani.engine.cluster import open_executor
 from vani.errors import InputError, TraceError, VaniError

@@ -14,8 +14,7 @@ from pydantic import Field
 import vani
 from vani.cli.check import figures_of
 from vani.cli.options import output_option, quiet_option, settings_options, source_argument
-from vani.cli.output import emit, say, working
-from vani.cli.output_guard import check_outputs
+from vani.cli.output import check_outputs, emit, say, working
 from vani.cli.sources import Decoding, Resources, is_trace, scheduler_files
 from vani.errors import InputError
 from vani.gate.baselines import files_of_gate, read_runs

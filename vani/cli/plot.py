@@ -11,8 +11,7 @@ from pydantic import Field
 
 from vani.atomic import write_bytes
 from vani.cli.options import output_option, quiet_option, settings_options, source_argument
-from vani.cli.output import working
-from vani.cli.output_guard import check_outputs
+from vani.cli.output import check_outputs, working
 from vani.cli.profile import profile_of
 from vani.cli.sources import JUDGED_FILES, Decoding, Resources, scheduler_files
 from vani.errors import InputError

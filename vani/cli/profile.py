@@ -12,6 +12,7 @@ from pydantic import Field
 
 from vani.cli.options import FILE, format_option, output_option, quiet_option, settings_options
 from vani.cli.output import (
+    check_outputs,
     emit,
     emit_all,
     keep_freed_memory,
@@ -19,8 +20,8 @@ from vani.cli.output import (
     shows_progress,
     shows_summary,
     summary_console,
+    system_files,
 )
-from vani.cli.output_guard import check_outputs, system_files
 from vani.cli.sources import ProfileSettings, Resources, is_trace, scheduler_files
 from vani.errors import InputError
 from vani.render.formats import GRAPH, PROFILE

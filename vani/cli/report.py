@@ -15,8 +15,7 @@ import vani
 from vani.advisors.catalogue import rule_findings, rules
 from vani.advisors.judge import advise_document, judged_part
 from vani.cli.options import format_option, output_option, quiet_option, settings_options, source_argument
-from vani.cli.output import emit, say, shows_summary, working
-from vani.cli.output_guard import check_outputs, stdout, system_files
+from vani.cli.output import check_outputs, emit, say, shows_summary, stdout, system_files, working
 from vani.cli.plot import heat_map_of
 from vani.cli.profile import profile_of
 from vani.cli.sources import JUDGED_FILES, Decoding, OptionalFile, Resources, scheduler_files

@@ -11,8 +11,7 @@ import click
 from pydantic import Field
 
 from vani.cli.options import output_option, quiet_option, settings_options
-from vani.cli.output import emit, say
-from vani.cli.output_guard import check_outputs, system_files
+from vani.cli.output import check_outputs, emit, say, system_files
 from vani.collect.stripe_sweep import PATTERNS, longest_s
 from vani.collect.stripe_sweep import sweep as measure_by_stripe_count
 from vani.collect.system import detect as describe

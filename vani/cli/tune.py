@@ -23,7 +23,7 @@ from vani.cli import tune_trials
 from vani.cli.advise import advise
 from vani.cli.apply import reported_hints
 from vani.cli.options import settings_options
-from vani.cli.output_guard import check_outputs
+from vani.cli.output import check_outputs
 from vani.cli.profile import profile as profile_of_trace
 from vani.cli.sources import Machine, OptionalFile, Subject, is_trace, subject_of
 from vani.cli.tune_jobs import Submission, last_job, prepare_jobs, submit, submit_line, write_script

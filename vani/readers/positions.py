@@ -30,7 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vani.calls import Flag, Kind
-from vani.distinct import distinct
+from vani.columns import distinct
 from vani.readers.functions import PositionRule
 from vani.readers.signatures import MAX_OFFSET, NO_VALUE
 from vani.readers.trace_reader import Piece

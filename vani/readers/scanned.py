@@ -16,8 +16,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from vani.calls import FileClass
-from vani.columns import to_arrow, to_numpy
-from vani.distinct import distinct
+from vani.columns import distinct, to_arrow, to_numpy
 from vani.errors import TraceError
 from vani.readers.delivery import Delivery, Rows
 from vani.readers.files import Identified

@@ -17,7 +17,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from vani.calls import MAX_SUM
-from vani.distinct import distinct
+from vani.columns import distinct
 
 NO_VALUE = np.iinfo(np.int64).min
 """Marks a missing integer."""

@@ -24,8 +24,7 @@ from vani.centre.history.schema import HistoryContents, HistoryMonth, MeasuredSe
 from vani.centre.history.settings import HistorySettings
 from vani.centre.prediction.creations.series import hide_creations
 from vani.cli.options import FILE, output_option, settings_options
-from vani.cli.output import emit
-from vani.cli.output_guard import check_outputs
+from vani.cli.output import check_outputs, emit
 from vani.errors import InputError, StoreError, one_line
 from vani.render.table import table
 from vani.schema.settings import Option, PathLike

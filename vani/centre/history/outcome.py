@@ -33,8 +33,7 @@ from vani.centre.history.story import (
     unknown_runs,
 )
 from vani.cli.options import output_option, settings_options
-from vani.cli.output import emit
-from vani.cli.output_guard import check_outputs
+from vani.cli.output import check_outputs, emit
 from vani.errors import InputError, one_line
 from vani.render.table import table
 from vani.schema.settings import Option

@@ -26,8 +26,7 @@ from vani.centre.history.runs.store import Store
 from vani.centre.history.schema import Member, RankedRow, RankedSetting, Ranking, Saved, WholeHistory
 from vani.centre.history.settings import PeriodSettings
 from vani.cli.options import format_option, output_option, settings_options
-from vani.cli.output import emit
-from vani.cli.output_guard import check_outputs
+from vani.cli.output import check_outputs, emit
 from vani.errors import one_line
 from vani.schema.advice import Direction
 from vani.units import KiB, format_bytes, format_number, format_seconds, lfs_size

@@ -21,8 +21,7 @@ from vani.centre.history.runs.store import Store
 from vani.centre.history.schema import Behaviour, Category, Month, Saved, Spread, Story, WorstRun
 from vani.centre.history.settings import PeriodSettings, user_options
 from vani.cli.options import output_option, settings_options
-from vani.cli.output import emit
-from vani.cli.output_guard import check_outputs
+from vani.cli.output import check_outputs, emit
 from vani.errors import InputError, one_line
 from vani.render.table import table
 from vani.render.wording import MATTERS

@@ -19,8 +19,7 @@ from vani.centre.plan.schema.plans import PathSettings, PlaceSettings, Plan, Que
 from vani.centre.plan.snapshot import named_file
 from vani.centre.plan.text import FORMATS, PATH_FORMATS, PLACE_FORMATS, drawn, left_out
 from vani.cli.options import FILE, format_option, output_option, quiet_option, settings_options, system_option
-from vani.cli.output import emit
-from vani.cli.output_guard import check_outputs, system_files
+from vani.cli.output import check_outputs, emit, system_files
 from vani.errors import one_line
 from vani.render.formats import IMAGE, Formats
 from vani.units import counted

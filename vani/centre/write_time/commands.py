@@ -15,8 +15,7 @@ from vani.centre.write_time.published import PUBLISHED
 from vani.centre.write_time.schema import WriteModel
 from vani.centre.write_time.text import evaluation_text, model_text
 from vani.cli.options import FILE, format_option, output_option, settings_options
-from vani.cli.output import emit
-from vani.cli.output_guard import check_outputs
+from vani.cli.output import check_outputs, emit
 
 _samples = click.argument("samples", type=FILE, nargs=-1)
 

@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vani.calls import MAX_SUM, FileClass, Layer
+from vani.columns import distinct
 from vani.counts import COLUMNS, REQUESTS, UNKNOWN, CountedSizes, RunCounts
-from vani.distinct import distinct
 from vani.readers.darshan import facts
 from vani.readers.darshan.record_layouts import BINS
 from vani.readers.darshan.records import Module, Records

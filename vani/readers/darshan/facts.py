@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vani.calls import MAX_SUM, Layer
+from vani.columns import distinct
 from vani.counts import Beside, FileLayout, Heat, JobFacts, NotCounted, Segments, TargetsOfFiles, Unsound
-from vani.distinct import distinct
 from vani.readers.darshan.record_layouts import BINS, IDS
 from vani.readers.darshan.records import Module, Records
 from vani.readers.signatures import NO_VALUE

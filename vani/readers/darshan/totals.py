@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vani.calls import MAX_SUM
-from vani.distinct import distinct
+from vani.columns import distinct
 from vani.readers.darshan.log import Log, RecordColumns, mount_of, open_log
 from vani.readers.darshan.record_layouts import damaged_log
 from vani.readers.darshan.records import Records

@@ -21,8 +21,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from vani.calls import FUNCTIONS, FileClass, Flag, Kind, Layer
-from vani.columns import small_table, to_numpy
-from vani.distinct import distinct
+from vani.columns import distinct, small_table, to_numpy
 from vani.errors import TraceError
 from vani.readers.dftracer import logs_of
 from vani.readers.dftracer.events import AGGREGATED, COMPLETE, EventParser, LineReader, number

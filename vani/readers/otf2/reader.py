@@ -18,8 +18,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from vani.calls import DIRECT, LOCK, SYNCHRONOUS, Flag, Kind, Layer
-from vani.columns import to_arrow, to_numpy
-from vani.distinct import distinct
+from vani.columns import distinct, to_arrow, to_numpy
 from vani.errors import TraceError
 from vani.readers.functions import Meaning, PositionRule, meaning_of
 from vani.readers.otf2 import anchor_of, files_of

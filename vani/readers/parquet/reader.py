@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from vani.distinct import distinct
+from vani.columns import distinct
 from vani.errors import TraceError
 from vani.readers.delivery import Delivery, Rows
 from vani.readers.parquet.parts import DamagedPartError, Parts, find_parts, rows_left_out

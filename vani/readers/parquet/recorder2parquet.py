@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from vani.distinct import distinct
+from vani.columns import distinct
 from vani.errors import TraceError
 from vani.readers.delivery import Rows
 from vani.readers.functions import FACTS

@@ -13,8 +13,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from vani.calls import CALL_SITE, CALLS
-from vani.columns import to_arrow, with_validity
-from vani.distinct import distinct
+from vani.columns import distinct, to_arrow, with_validity
 from vani.kernels import available, call, dtype_of, note
 from vani.readers.delivery import Delivery, Rows, note_calls, note_renames
 from vani.readers.nesting import LIBRARIES, Opened, unsurrounded

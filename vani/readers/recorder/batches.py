@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from vani.distinct import distinct
+from vani.columns import distinct
 from vani.errors import TraceError
 from vani.kernels import call
 from vani.readers.delivery import note_calls

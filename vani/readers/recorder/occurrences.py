@@ -26,8 +26,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from vani.calls import OCCURRENCES, Flag, Layer, Occurrences
-from vani.columns import merged, to_arrow
-from vani.distinct import distinct
+from vani.columns import distinct, merged, to_arrow
 from vani.errors import TraceError
 from vani.readers.nesting import LIBRARIES, made_by_library, outermost, unsurrounded
 from vani.readers.recorder.grammar import Grammar, Rules

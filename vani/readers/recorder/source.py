@@ -15,7 +15,7 @@ import numpy as np
 from isal import isal_zlib
 from numpy.typing import NDArray
 
-from vani.distinct import distinct
+from vani.columns import distinct
 from vani.errors import TraceError, UnknownFormatError
 from vani.readers.files import entries_of, readable
 from vani.units import counted

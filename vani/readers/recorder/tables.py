@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vani.distinct import distinct
+from vani.columns import distinct
 from vani.errors import TraceError
 from vani.readers.paths import PathTable, Probes
 from vani.readers.recorder.call_table import CallTableFiles, SignaturePacker, TableCounts

@@ -24,8 +24,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from vani.calls import FileClass, Flag, Kind
-from vani.columns import to_arrow, to_numpy
-from vani.distinct import distinct
+from vani.columns import distinct, to_arrow, to_numpy
 from vani.readers import programs
 from vani.readers.paths import classify_path
 from vani.readers.signatures import NO_VALUE

@@ -21,8 +21,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from vani.calls import FUNCTIONS, FileClass, Flag, Kind, Layer
-from vani.columns import scalar, small_table, to_arrow, to_numpy
-from vani.distinct import distinct
+from vani.columns import distinct, scalar, small_table, to_arrow, to_numpy
 from vani.errors import TraceError
 from vani.readers.paths import SHM, PathTable, classes_of, marked, padded, summed
 from vani.readers.programs import RANK_LAUNCHERS, app_of, is_launcher

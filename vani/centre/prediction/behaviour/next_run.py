@@ -25,8 +25,7 @@ from vani.centre.prediction.behaviour.predictors import begins
 from vani.centre.prediction.behaviour.runs import Bools, Floats, Ints, Runs, kept_runs
 from vani.centre.prediction.text import FORMATS
 from vani.cli.options import format_option, output_option, settings_options
-from vani.cli.output import emit
-from vani.cli.output_guard import check_outputs
+from vani.cli.output import check_outputs, emit
 from vani.errors import one_line
 from vani.schema.settings import PathLike
 from vani.units import counted

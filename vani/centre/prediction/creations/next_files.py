@@ -29,8 +29,7 @@ from vani.centre.prediction.creations.predictors import PREDICTORS
 from vani.centre.prediction.schema import CreationsPrediction, PredictedCreation
 from vani.centre.prediction.text import FORMATS
 from vani.cli.options import format_option, output_option, settings_options
-from vani.cli.output import emit_all
-from vani.cli.output_guard import check_outputs
+from vani.cli.output import check_outputs, emit_all
 from vani.errors import InputError, StoreError, one_line
 from vani.models.tarazu_layout import parse_buckets
 from vani.schema.document import dumps, read_text
