@@ -44,8 +44,7 @@ from vani.centre.plan.schema.plans import PlacePlan, PlaceSettings
 from vani.centre.plan.schema.scenario import Scenario
 from vani.centre.plan.schema.snapshot import Snapshot
 from vani.centre.plan.simulate.simulate import Named, play_all, simulate
-from vani.models.pfl import Component, Layout
-from vani.models.tarazu_layout import CONFIGURATION_1, CONFIGURATION_2
+from vani.models.pfl import CONFIGURATION_1, CONFIGURATION_2, Component, Layout
 from vani.schema.profile import Profile
 from vani.systems import load_system
 from vani.units import GiB

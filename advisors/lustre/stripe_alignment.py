@@ -10,8 +10,8 @@ from vani.advisors.commands import command_lines
 from vani.advisors.data_files import app_of, extent, folder_of
 from vani.advisors.placement import keeps_own_layout, own_stripes, places, present_stripes, site_rule
 from vani.advisors.rule import Evidence, Finding, Perhaps, Rule, Target, Verdict
-from vani.models.pfl import STRIPE_UNIT
 from vani.models.run_time import of_files_s
+from vani.models.striping import STRIPE_UNIT
 from vani.units import KiB, MiB, format_bytes, format_share, lfs_size
 
 if TYPE_CHECKING:

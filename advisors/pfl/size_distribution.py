@@ -13,10 +13,9 @@ from vani.advisors.placement import keeps_own_layout, places, site_rule, targets
 from vani.advisors.rule import Evidence, Finding, Gain, Perhaps, Rule, Target, Verdict
 from vani.models import contention, stripe_count
 from vani.models.calibration import SPREAD
-from vani.models.pfl import Layout, layout_for_sizes, usage
+from vani.models.pfl import CONFIGURATION_1, CONFIGURATION_2, Layout, layout_for_sizes, usage
 from vani.models.run_time import of_files_s, seconds_of
 from vani.models.striping import neighbour_distance
-from vani.models.tarazu_layout import CONFIGURATION_1, CONFIGURATION_2
 from vani.units import GiB, MiB, counted, format_bytes, format_count
 
 if TYPE_CHECKING:

@@ -12,15 +12,17 @@ from hypothesis import strategies as st
 
 from vani.errors import InputError
 from vani.models.pfl import (
+    CONFIGURATION_1,
+    CONFIGURATION_2,
     MAX_STRIPES,
     STRIPE_UNIT,
     Component,
     Layout,
     layout_for_sizes,
     parse_options,
+    tarazu_stripe_sizes,
     usage,
 )
-from vani.models.tarazu_layout import CONFIGURATION_1, CONFIGURATION_2, tarazu_stripe_sizes
 from vani.systems import known_systems, load_system
 from vani.units import GiB, KiB, MiB, parse_bytes
 

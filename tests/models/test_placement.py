@@ -24,9 +24,8 @@ from vani.centre.plan.schema.scenario import Placement
 from vani.centre.plan.simulate.machine import Component as Part
 from vani.centre.plan.simulate.machine import Placer, in_turn, turns_of
 from vani.centre.plan.simulate.machine import Targets as UsableTargets
-from vani.models.pfl import Component, Layout
+from vani.models.pfl import CONFIGURATION_1, Component, Layout
 from vani.models.striping import LARGEST_STRIPE, STRIPE_UNIT
-from vani.models.tarazu_layout import CONFIGURATION_1
 from vani.units import GiB, MiB
 
 PLAIN = Layout((Component(None, 8),))

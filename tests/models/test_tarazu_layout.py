@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vani.errors import InputError
-from vani.models.pfl import Component, Layout
-from vani.models.tarazu_layout import CONFIGURATION_1, CONFIGURATION_2, parse_buckets
+from vani.models.pfl import CONFIGURATION_1, CONFIGURATION_2, Component, Layout, parse_buckets
 from vani.units import MiB
 
 

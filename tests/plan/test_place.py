@@ -45,7 +45,7 @@ from vani.centre.plan.simulate.simulate import Named, play_all
 from vani.centre.plan.text import PLACE_FORMATS
 from vani.centre.plan.text.place import TEMPLATE
 from vani.errors import InputError
-from vani.models.tarazu_layout import CONFIGURATION_1
+from vani.models.pfl import CONFIGURATION_1
 from vani.units import GiB, MiB
 
 BY_NAME = {one.name: one for one in CASES}

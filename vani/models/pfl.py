@@ -6,10 +6,13 @@ options of `lfs setstripe`, as a YAML template for `lfs setstripe --yaml`, and a
 A layout is derived from file sizes as follows (Lustre manual, progressive file layouts, as quoted by Tarazu,
 section 2.3): small files have few stripes; the number of stripes grows in proportion to the file size until it
 reaches the number of targets; a last component on all targets extends to the end of the file.
+
+Tarazu's own layouts (table 8), their stripe sizes, and the configuration of its clients (figure 12) come last.
 """
 
 from __future__ import annotations
 
+import configparser
 import math
 import re
 import shlex
@@ -20,16 +23,6 @@ from typing import Final
 from vani.errors import InputError
 from vani.models.striping import LARGEST_STRIPE, STRIPE_UNIT
 from vani.units import GiB, MiB, TiB, counted, lfs_size, parse_bytes
-
-__all__ = [
-    "STRIPE_UNIT",
-    "Component",
-    "Layout",
-    "Usage",
-    "layout_for_sizes",
-    "parse_options",
-    "usage",
-]
 
 MAX_STRIPES: Final = 2000
 """Most objects of a file over all components (160 on an ldiskfs metadata target without ea_inode)."""
@@ -385,3 +378,58 @@ def _read_component(part: Mapping[str, str], before: Component | None, text: str
         )
     except ValueError as error:
         raise InputError(f"{text!r} are not options of `lfs setstripe` ({error})") from None
+
+
+CONFIGURATION_1: Final = Layout(
+    (Component(128 * MiB, 1), Component(512 * MiB, 3), Component(2 * GiB, 8), Component(None, 16))
+)
+"""Tarazu, table 8, configuration 1: 28 stripes."""
+
+CONFIGURATION_2: Final = Layout((Component(128 * MiB, 1), Component(2 * GiB, 12), Component(None, 32)))
+"""Tarazu, table 8, configuration 2: 45 stripes, more than the 35 targets of its testbed."""
+
+
+def tarazu_stripe_sizes(layout: Layout, size: int) -> list[int]:
+    """Stripe size of each component by Tarazu's rule, length / stripes, for a file that ends at `size`.
+
+    Each target then stores one piece. Lustre refuses a component whose end is not a multiple of its stripe size, so
+    these sizes serve only for comparison and not for layouts to set.
+    """
+    stripe_sizes = []
+    for start, part in zip(layout.starts(), layout.components, strict=True):
+        end = part.end if part.end is not None else max(size, start + 1)
+        stripe_sizes.append(max(1, math.ceil((end - start) / max(1, part.count or 1))))
+    return stripe_sizes
+
+
+def parse_buckets(text: str, where: str) -> Layout:
+    """Parse a layout from `[Client] Buckets = n` and `[Bucket_i] Extent, Stripe`. An extent of -1 ends with the file.
+
+    Raises
+    ------
+    InputError
+        The text is not such a configuration, or Lustre refuses the layout. The message contains `where`.
+    """
+    parser = configparser.ConfigParser(inline_comment_prefixes=("#", ";"), interpolation=None)
+    try:
+        parser.read_string(text)
+        number = parser.getint("Client", "Buckets")
+        if not 1 <= number <= _MAX_COMPONENTS:
+            raise InputError(f"has {number:,} buckets", where=where, todo=f"give 1 to {_MAX_COMPONENTS}")
+        parts = [_bucket(parser, f"Bucket_{bucket}") for bucket in range(1, number + 1)]
+    except (configparser.Error, ValueError) as error:
+        problem = str(error).replace("\n", " ")
+        raise InputError(
+            f"is not a configuration of Tarazu ({problem})",
+            where=where,
+            todo="give [Client] Buckets = n, then [Bucket_1] Extent = 128M, Stripe = 1, ... and Extent = -1 last",
+        ) from None
+    try:
+        return Layout(tuple(parts))
+    except InputError as error:
+        raise InputError(error.what, where=where, todo=error.todo) from None
+
+
+def _bucket(parser: configparser.ConfigParser, name: str) -> Component:
+    end = parser.get(name, "Extent").strip()
+    return Component(None if end == "-1" else parse_bytes(end), parser.getint(name, "Stripe"))

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Final, Generic, Literal, Protocol, Self, TypeV
 from vani.centre.plan.placement.layouts import Extent, Writing, extents
 from vani.centre.plan.schema.plans import PlanInput
 from vani.errors import InputError, one_line
-from vani.models.pfl import Component, Layout, parse_options
-from vani.models.tarazu_layout import parse_buckets
+from vani.models.pfl import Component, Layout, parse_buckets, parse_options
 from vani.schema.document import dumps, read_text
 from vani.schema.settings import PathLike
 from vani.units import format_seconds

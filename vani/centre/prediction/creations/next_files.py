@@ -31,7 +31,7 @@ from vani.centre.prediction.text import FORMATS
 from vani.cli.options import format_option, output_option, settings_options
 from vani.cli.output import check_outputs, emit_all
 from vani.errors import InputError, StoreError, one_line
-from vani.models.tarazu_layout import parse_buckets
+from vani.models.pfl import parse_buckets
 from vani.schema.document import dumps, read_text
 from vani.schema.settings import Option
 from vani.units import counted
