@@ -41,7 +41,7 @@ def reason(place, profile):
     above += [plain[plain.index("io.") :]] if ".io." in plain else []
     told = next((profile.provenance[key] for key in above if key in profile.provenance), None)
     if told is None:
-        told = next((one.reason for one in unknowns(profile) if one.attribute == place), None)
+        told = unknowns(profile).get(place)
     return told
 
 

@@ -70,7 +70,7 @@ def profile_answer(profile: Profile, head: Sequence[str], keys: Sequence[str] | 
     provenance, bounds = tree.pop("provenance"), tree.pop("bounds", {})
     lines = list(_lines(tree))
     chosen = _summary(lines, len(profile.apps)) if keys is None else _chosen(lines, keys)
-    reasons = {unknown.attribute: unknown.reason for unknown in unknowns(profile)}
+    reasons = unknowns(profile)
     shown = (f"{_shown(key)}: {_explained(key, value, reasons, bounds)}" for key, value in chosen)
     text = _fitting(shown, MAX_BYTES - _NOTES - _ROOM - _length(head))
     about = {_plain(key) for key, value in chosen[: len(text)] if value is not None}

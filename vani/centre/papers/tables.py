@@ -146,7 +146,7 @@ def vani_profile(trace: str | Path | Profile, **options: Any) -> VaniTables:
     }
     keys = {place for attributes in ATTRIBUTES.values() for places in attributes.values() for place in places}
     return VaniTables(
-        values, {row.attribute: row.reason for row in unknowns(profile) if _is_within(row.attribute, keys)}
+        values, {name: why for name, why in unknowns(profile).items() if _is_within(name, keys)}
     )
 
 

@@ -318,8 +318,8 @@ def _gaps(profile: Profile, limits: Limits) -> tuple[Gap, ...]:
     """Null attributes for which `provenance` gives a reason, by reason."""
     by_reason: defaultdict[str, list[str]] = defaultdict(list)
     given = set(profile.provenance.values())
-    for missing in unknowns(profile):
-        if missing.reason in given:
-            by_reason[missing.reason].append(clip(missing.attribute, limits.path))
+    for attribute, reason in unknowns(profile).items():
+        if reason in given:
+            by_reason[reason].append(clip(attribute, limits.path))
     gaps = [Gap(tuple(names), clip(reason, limits.prose)) for reason, names in by_reason.items()]
     return tuple(gaps[: limits.rows])

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import types
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final, get_args, get_origin
 
@@ -34,13 +33,6 @@ _ABSENT: Final = {
     "files[].stride": "without strided operations",
     "files[].interface": "where the file was only opened",
     "phases[].frequency.size": "without data operations",
-}
-"""Meaning of null if neither the schema nor provenance gives it, and nothing is missing."""
-
-_OF_IO: Final = ("apps[].interface", "apps[].phase_gap_s", "dataset.size")
-"""Attributes (or their prefixes) that an app or a data set without any call does not have."""
-
-_UNSEEN: Final = {
     "dataset.size_distribution.min": "where no file's size is known",
     "dataset.size_distribution.p50": "where no file's size is known",
     "dataset.size_distribution.p90": "where no file's size is known",
@@ -48,7 +40,10 @@ _UNSEEN: Final = {
     "interfaces[].data_representation.dims": "where no traced call of the layer shows the shape of the data",
     "interfaces[].data_representation.chunked": "where no traced call of the layer shows how data is stored",
 }
-"""The same for nulls where something is missing."""
+"""Meaning of null if neither the schema nor provenance gives it."""
+
+_OF_IO: Final = ("apps[].interface", "apps[].phase_gap_s", "dataset.size")
+"""Attributes (or their prefixes) that an app or a data set without any call does not have."""
 
 _OF_ANY_IO: Final = {
     "metadata_kinds": "without a metadata operation",
@@ -59,35 +54,21 @@ _OF_ANY_IO: Final = {
 _NULL: Final = re.compile(r"\b[Nn]ull:? ((?:if(?! unknown)|where|without|for|as|only|under)\b[^;.]*)")
 
 
-@dataclass(frozen=True)
-class Unknown:
-    """A null attribute, such as `job.nodes` or, in 7 of 100 files, `files[].size`."""
-
-    attribute: str
-    reason: str
-    null: int
-    """Number of entries in which it is null."""
-    looked_at: int
-    """Number of entities that could have a value; 1 if the attribute is in no list."""
-    is_expected: bool
-    """Whether nothing is missing because there is no such number, such as a read bandwidth without a read."""
-
-
 _LEFT_OUT = (
     *("files[].stripe_count", "files[].stripe_size", "files[].components", "job.id", "job.user", "job.command"),
     *("files[].direct_opens", "files[].synchronous_opens", "files[].generations", "dataset.compression"),
-    "lookups[].search_path",
+    *("files[].object_size", "lookups[].search_path"),
 )
 """Documents omit these if no source records them."""
 
 
-def unknowns(profile: Profile) -> list[Unknown]:
-    """All null attributes in schema order; entries of lists are counted together.
+def unknowns(profile: Profile) -> dict[str, str]:
+    """The reasons of all null attributes, such as `job.nodes` or `files[].size`, in schema order.
 
-    If some entries have no such number, as phases without a read have no read bandwidth, and in others it is
-    unknown, only the others are counted.
+    If some entries of a list have no such number, as phases without a read have no read bandwidth, and in others it is
+    unknown, the others give the reason.
     """
-    entries = []
+    reasons: dict[str, str] = {}
     all_values = _Values(profile)
     for path, meaning in _nullable():
         values = all_values.at(path)
@@ -100,14 +81,12 @@ def unknowns(profile: Profile) -> list[Unknown]:
             continue
         if attribute in _LEFT_OUT and attribute.replace("[]", "") not in profile.provenance:
             continue
-        without = sum(stats is not None and _is_without(attribute, stats) for stats in nulls)
-        if without == len(nulls):
+        if all(stats is not None and _is_without(attribute, stats) for stats in nulls):
             reason = _OF_ANY_IO.get(_path_below_io(attribute)) or meaning or _ABSENT.get(attribute, "without I/O")
-            entries.append(Unknown(attribute, reason, without, len(values), True))
-            continue
-        reason, is_expected = _reason(attribute, meaning, profile)
-        entries.append(Unknown(attribute, reason, len(nulls) - without, len(values) - without, is_expected))
-    return entries
+        else:
+            reason = _reason(attribute, meaning, profile)
+        reasons[attribute] = reason
+    return reasons
 
 
 def _is_without(attribute: str, stats: IOStats) -> bool:
@@ -136,7 +115,7 @@ def _path_below_io(attribute: str) -> str:
     return attribute.rpartition(".io.")[2]
 
 
-def _reason(attribute: str, meaning: str, profile: Profile) -> tuple[str, bool]:
+def _reason(attribute: str, meaning: str, profile: Profile) -> str:
     plain = attribute.replace("[]", "")
     exact = profile.provenance.get(attribute) or profile.provenance.get(plain)
     # `io.past_end` means that block of every entity; `interfaces` is about the list, not about nulls in it. A
@@ -147,19 +126,14 @@ def _reason(attribute: str, meaning: str, profile: Profile) -> tuple[str, bool]:
     # `phases.io` covers all nulls in these blocks.
     for key, why in profile.provenance.items():
         if key.endswith(".io") and plain.startswith(f"{key}."):
-            return why, False
+            return why
     if meaning:
         # Provenance may instead give the source of other entries' values, which is not a reason.
-        is_expected = not blocks and not meaning.endswith("not read")
-        return f"{meaning} ({blocks[0]})" if blocks else meaning, is_expected
-    if exact is not None:
-        return exact, False
-    if attribute in _ABSENT:
-        return _ABSENT[attribute], True
-    if attribute in _UNSEEN:
-        return _UNSEEN[attribute], False
+        return f"{meaning} ({blocks[0]})" if blocks else meaning
     around = profile.provenance.get(plain.rpartition(".")[0]) if plain.count(".") > 1 else None
-    return (blocks[0] if blocks else around or "the profile gives no reason"), False
+    return (
+        exact or _ABSENT.get(attribute) or next(iter(blocks), None) or around or "the profile gives no reason"
+    )
 
 
 class _Values:
