@@ -22,7 +22,7 @@ from vani.analyzers import int_table
 from vani.analyzers.batch import Batch
 from vani.analyzers.characterise import workload_of
 from vani.analyzers.intervals import Intervals, merge
-from vani.analyzers.measures.accesses import BINS, LIBRARIES
+from vani.analyzers.measures.accesses import LIBRARIES
 from vani.analyzers.passes.measure_workload import Task, tasks_of, trace_facts, with_names
 from vani.analyzers.workload import Context, Workload
 from vani.calls import Kind, Layer
@@ -40,8 +40,6 @@ OF_LAYER = (max(LIBRARIES) + 1, int_table.KINDS)
 ALL_CALLS = OF_LAYER[0] * OF_LAYER[1]
 """All counted calls, in addition to keys of layer and kind."""
 CODES = ALL_CALLS + 1
-SIZE_CLASSES = (3, len(BINS))
-"""Widths of keys of direction (0 read, 1 write, 2 unknown size) and size class."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -234,7 +232,6 @@ def sampled_of(batch: Batch, rows: Ints) -> Listed:
 
 
 _COLUMNS = ("bytes", "duration_ns", "file", "flags", "func", "kind", "layer", "offset", "rank", "start_ns")
-_SIZE_EDGES = np.array([1024 * 4**k for k in range(12)])
 _MAX_HELD = 1 << 20
 _LOOK_BACK_NS = 10_000_000_000
 """Maximum delay with which a call is recorded after calls that began later (as in `measures/io_time.py`)."""
@@ -245,7 +242,7 @@ class Collected:
     """The calls of one part or of all: sums under integer keys, the longest calls, and a sample of reads and writes.
 
     Tables: `cells` by row and bin (read, written: bytes) and `busy` (time: ns); `processes` by process (read, written,
-    operations) and `busy_processes` (time); `sizes` by `SIZE_CLASSES` (operations, bytes, time); `uses` by process and
+    operations) and `busy_processes` (time); `uses` by process and
     pattern (reads, writes: operations; read, written); `files` by the last name of each file that is read or written
     (operations); `layers` by layer and kind (time); `kinds` by row, bin and kind (time); `durations` by `DURATIONS`
     (calls, time).
@@ -294,10 +291,6 @@ def _add(batch: Batch, rows: Ints, grid: Grid, sums: int_table.SumsBuilder) -> N
     add("durations", int_table.pack((kind.astype(np.int64), length), DURATIONS), {"calls": ones, "time": duration})
     add("processes", process, moved | {"operations": ones})
     data = np.flatnonzero(read | write)
-    sized, size_class = size[data] != int_table.NO_VALUE, np.searchsorted(_SIZE_EDGES, size[data], side="right")
-    classes = (np.where(sized, write[data], 2), np.where(sized, size_class, 0))
-    columns = {"operations": ones[data], "bytes": known[data], "time": duration[data]}
-    add("sizes", int_table.pack(classes, SIZE_CLASSES), columns)
     file = batch.file[rows][data]
     add("files", file, {"operations": ones[data]})
     columns = {"reads": read[data].astype(np.int64), "writes": write[data].astype(np.int64)}
@@ -446,9 +439,7 @@ def _assembled(
         ),
         app_of_trace=[workload.apps[a] for a in workload.app_of_trace],
         first_process=list(workload.process_base),
-        sizes=_sizes(sums["sizes"]),
         layers=_layers(sums["layers"]),
-        unsized=int(sums["sizes"].at(int_table.pack((np.array([2]), 0), SIZE_CLASSES), "operations")[0]),
         uses=_uses(workload, grid, patterns, sums),
     )
 
@@ -499,23 +490,6 @@ def _calls(calls: Listed, workload: Workload) -> list[timeline.Call]:
             strict=True,
         )
     ]
-
-
-def _sizes(sizes: int_table.IntTable) -> list[timeline.SizeClass]:
-    classes = []
-    for i, (direction, size_class) in enumerate(zip(*int_table.unpack(sizes.keys, SIZE_CLASSES), strict=True)):
-        if direction == 2:
-            continue
-        classes.append(
-            timeline.SizeClass(
-                direction="write" if direction else "read",
-                size=BINS[size_class],
-                operations=int(sizes["operations"][i]),
-                bytes=int(sizes["bytes"][i]),
-                seconds=int(sizes["time"][i]) / 1e9,
-            )
-        )
-    return classes
 
 
 def _layers(times: int_table.IntTable) -> list[timeline.LayerCost]:

@@ -1,4 +1,4 @@
-"""Time-resolved data of a workload, which no profile contains: bytes over time and processes, sizes against bandwidth.
+"""Time-resolved data of a workload, which no profile contains: bytes over time and processes, and single calls.
 
 It is made from the decoded calls (`vani.heat_map`), kept in memory and drawn; there is no file of it. The
 definitions of a call, a byte and I/O time are those of a profile: file-system calls on data-set files, each once.
@@ -50,16 +50,6 @@ class ProcessTotals(Model):
     bytes_written: list[int]
     operations: list[int] = Field(description="number of file-system calls")
     io_s: list[float] = Field(description="I/O time: union of the call intervals")
-
-
-class SizeClass(Model):
-    """Data operations of one direction and size."""
-
-    direction: Literal["read", "write"]
-    size: str = Field(description="size bin as in the profile's histograms, such as 4K-16K")
-    operations: Count
-    bytes: Count
-    seconds: Seconds = Field(description="summed duration of the operations")
 
 
 class LayerCost(Model):
@@ -154,9 +144,7 @@ class HeatMap(Model):
     processes: ProcessTotals
     app_of_trace: list[str] = Field(description="app of each trace")
     first_process: list[int] = Field(description="number of the first process of each trace")
-    sizes: list[SizeClass] = Field(description="number of operations by direction and size, smallest first")
     layers: list[LayerCost] = Field(description="summary by library in use")
-    unsized: Count = Field(description="number of data operations whose size the trace does not record")
     uses: list[FileUse] = Field(description="readers and writers by name pattern, most bytes first")
 
     def with_note(self, moved: int) -> HeatMap:
@@ -177,7 +165,7 @@ class HeatMap(Model):
         """The same without what bins of a source cannot show."""
         if source != "bins":
             return self.model_copy(update={"source": source})
-        nothing: dict[str, Any] = {key: [] for key in ("calls", "longest", "sampled", "sizes", "layers", "uses")}
+        nothing: dict[str, Any] = {key: [] for key in ("calls", "longest", "sampled", "layers", "uses")}
         nothing["busy_s"] = [[0.0] * self.bins for _ in self.rows]
         processes = self.processes.model_copy(update={"io_s": [0.0] * len(self.processes.io_s)})
         return self.model_copy(update={**nothing, "source": source, "seconds": None, "processes": processes})

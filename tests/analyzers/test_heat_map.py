@@ -255,7 +255,7 @@ def test_a_run_without_io_has_empty_cells(tmp_path):
     rows = [call(Kind.COMMUNICATION, None, layer=Layer.MPI, at=0, lasts=5)]
     heat = heat_of([InventedTrace(rows)], tmp_path)
     assert not np.array(heat.read).any() and not np.array(heat.busy_s).any()
-    assert heat.sizes == [] and heat.uses == [] and heat.layers == []
+    assert heat.uses == [] and heat.layers == []
 
 
 REAL = sorted(
@@ -286,10 +286,6 @@ def test_a_real_trace_adds_up_to_its_profile(name, stores):
     if balance:
         assert max(heat.processes.io_s) == pytest.approx(balance.slowest_io_time_s)
         assert heat.processes.io_s[balance.slowest_rank] == max(heat.processes.io_s)
-    for kind, sizes in (("read", io.transfer_size.read), ("write", io.transfer_size.write)):
-        mine = {s.size: s.operations for s in heat.sizes if s.direction == kind}
-        assert mine == {k: v for k, v in (sizes.histogram if sizes else {}).items() if k != "unknown"}
-    assert sum(s.bytes for s in heat.sizes) == io.bytes.read + io.bytes.written
     for kind in ("read", "write", "metadata", "sync"):
         # A process may be in a call of either library, so their sum is no less than the time in any.
         own = sum(getattr(c, kind) for c in heat.layers if c.layer in ("posix", "stdio"))

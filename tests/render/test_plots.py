@@ -31,7 +31,6 @@ from vani.schema.timeline import (
     HeatRow,
     LayerCost,
     ProcessTotals,
-    SizeClass,
 )
 from vani.units import format_share
 
@@ -70,13 +69,6 @@ def heat_like(profile: Profile, *, bins: int = 50, seed: int = 1) -> HeatMap:
     io = profile.workflow.io
     read, written = table(io.bytes.read or 0), table(io.bytes.written or 0)
     runtime = profile.workflow.runtime_s or 1.0
-    sizes = [
-        SizeClass(direction=kind, size=size, operations=n, bytes=n * 100, seconds=n * 0.001)
-        for kind, found in (("read", io.transfer_size.read), ("write", io.transfer_size.write))
-        if found
-        for size, n in found.histogram.items()
-        if size != "unknown"
-    ]
     return HeatMap(
         bin_s=runtime / bins,
         bins=bins,
@@ -110,12 +102,10 @@ def heat_like(profile: Profile, *, bins: int = 50, seed: int = 1) -> HeatMap:
         ),
         app_of_trace=apps,
         first_process=first,
-        sizes=sizes,
         layers=[
             LayerCost(layer="hdf5", read=1.5, write=0.25, metadata=0.0),
             LayerCost(layer="posix", read=1.0, write=0.125, metadata=3.0),
         ],
-        unsized=0,
         uses=[
             FileUse(
                 pattern="/d/out_#.h5",
@@ -277,9 +267,7 @@ def big_heat(rows: int, bins: int) -> HeatMap:
         processes=ProcessTotals(bytes_read=none, bytes_written=none, operations=none, io_s=[1.0] * rows),
         app_of_trace=["a"],
         first_process=[0],
-        sizes=[],
         layers=[],
-        unsized=0,
         uses=[],
     )
 
@@ -362,13 +350,16 @@ def test_layers_with_calls_distinguish_libraries():
 def test_transfer_sizes_are_the_histograms_of_the_profile(name):
     profile = golden(name)
     sizes = profile.workflow.io.transfer_size
-    found = drawing("transfer-sizes", profile, heat_like(profile))
+    found = drawing("transfer-sizes", profile)
+    rows = [row for row in profile.accesses if row.file is None and row.layer in ("posix", "stdio")]
     got: dict[str, dict[str, int]] = defaultdict(dict)
     for value in values_of(found.spec):
         got[value["kind"]][value["size"]] = value["operations"]
         if "rate" in value:
-            # 100 bytes in 1 ms each, as in `heat_like`.
-            assert value["rate"] == pytest.approx(100_000)
+            timed = [row for row in rows if row.direction == value["kind"] and value["size"] in (row.time_by_size or {})]
+            seconds = sum(row.time_by_size[value["size"]] for row in timed)
+            moved = sum(row.bytes_by_size[value["size"]] for row in timed)
+            assert (value["bytes"], value["rate"]) == (moved, pytest.approx(moved / seconds))
     for kind, wanted in (("read", sizes.read), ("write", sizes.write)):
         assert got[kind] == (wanted.histogram if wanted else {})
 

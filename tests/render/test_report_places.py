@@ -263,7 +263,7 @@ def lone_writer(ranks: int, writer: int) -> HeatMap:
         bin_s=1, bins=150, runtime_s=150, rows=rows, read=none, written=written, busy_s=none,
         seconds=seconds_like(none, written),
         processes=ProcessTotals(bytes_read=each, bytes_written=each, operations=each, io_s=[0.0] * ranks),
-        app_of_trace=["a"], first_process=[0], sizes=[], layers=[], unsized=0, uses=[],
+        app_of_trace=["a"], first_process=[0], layers=[], uses=[],
     )  # fmt: skip
 
 

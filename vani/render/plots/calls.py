@@ -348,9 +348,8 @@ Rates = dict[tuple[str, str], tuple[float | None, int | None]]
     "Transfer sizes and their bandwidth",
     "number of requests by size, and the bandwidth of each size",
     position=40,
-    uses="data",
 )
-def transfer_sizes(profile: Profile, heat: HeatMap | None) -> Drawing | str:
+def transfer_sizes(profile: Profile) -> Drawing | str:
     """The number of requests of each size, and their speed."""
     sizes = profile.workflow.io.transfer_size
     counts = {
@@ -362,13 +361,9 @@ def transfer_sizes(profile: Profile, heat: HeatMap | None) -> Drawing | str:
     total = sum(counts.values())
     if not total:
         return "no data was read or written"
-    cells = heat.sizes if heat is not None else ()
-    impossible = [kind for kind in ("read", "write") if cells and f"io.bandwidth.{kind}" in profile.provenance]
-    rates: Rates = {
-        (c.direction, c.size): (c.bytes / c.seconds if c.seconds else None, c.bytes)
-        for c in cells
-        if c.direction not in impossible
-    }
+    measured = _measured(profile)
+    impossible = [kind for kind in ("read", "write") if measured and f"io.bandwidth.{kind}" in profile.provenance]
+    rates = {at: rate for at, rate in measured.items() if at[0] not in impossible}
     bins = encoding.by_size(size for _, size in counts)
     values: list[dict[str, Any]] = []
     for (kind, size), count in counts.items():
@@ -383,7 +378,7 @@ def transfer_sizes(profile: Profile, heat: HeatMap | None) -> Drawing | str:
         "powers of ten). Look for tall bars on the left under low diamonds: many small requests that each get little."
         if rates
         else ". Tall bars on the left are many small requests, which pay a file system's latency again and again. "
-        + ("" if cells else "Bandwidth by size needs the decoded calls.")
+        + ("" if measured else "Bandwidth by size needs the times of single calls.")
     )
     if impossible:
         caption += (
@@ -405,6 +400,19 @@ def transfer_sizes(profile: Profile, heat: HeatMap | None) -> Drawing | str:
         ),
         sentence=_one_size(profile, kinds[0], bins[0], total, rates) if len(counts) == 1 else "",
     )
+
+
+def _measured(profile: Profile) -> Rates:
+    """The bandwidth and bytes of each size that the calls of the file system have in all files together."""
+    rates: Rates = {}
+    rows = [row for row in profile.accesses or () if row.file is None and row.layer in ("posix", "stdio")]
+    for kind in ("read", "write"):
+        known = [(row.bytes_by_size, row.time_by_size) for row in rows if row.direction == kind]
+        for size in dict.fromkeys(size for _, times in known for size in times or ()):
+            moved = sum((sizes or {}).get(size, 0) for sizes, times in known if times)
+            seconds = sum((times or {}).get(size, 0.0) for _, times in known)
+            rates[kind, size] = (moved / seconds if seconds else None, moved)
+    return rates
 
 
 def _bars_and_rates(

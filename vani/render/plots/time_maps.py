@@ -428,7 +428,7 @@ def offsets(profile: Profile, heat: HeatMap) -> Drawing | str:
         [], round(110 * _STEP * len(shown)), layer=[calls, *encoding.framed(names, y)]
     )
     spec["data"] = encoding.csv(("from", "to", "top", "end", "kind", "rank"), rows)
-    total = sum(size.operations for size in heat.sizes)
+    total = sum(calls.calls for calls in heat.calls if calls.kind in ("read", "write"))
     part = "" if total <= len(heat.sampled) else f" {len(heat.sampled):,} of {total:,} are drawn, chosen at random."
     first = shown[0]
     return Drawing(
