@@ -12,7 +12,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
-from math import prod
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +23,6 @@ from vani.analyzers.workload import Context, SurveyFindings
 from vani.calls import Kind
 from vani.columns import distinct
 from vani.engine.executor import Executor
-from vani.kernels import call
 from vani.store.read import ROW_GROUP
 
 _ROWS = 1 << 19
@@ -44,8 +42,6 @@ _FEW_ROWS = 1 << 14
 """Rows of overlapping groups for which those of some tens of processes stay in the processor's cache."""
 MOST = 1 << 20
 """Maximum number of intervals that are merged in one place, 24 bytes each."""
-_MAX_CODES = 1 << 22
-"""Maximum number of keys of phase, file and kind: with more, a kernel needs more memory than the calls."""
 _SAMPLE = 64
 """Reciprocal of the share of the run that is sampled to estimate how many intervals will remain."""
 _SHORTEST = 1 << 12
@@ -303,37 +299,14 @@ def busy_in(window: Window, inputs: WindowInputs, contexts: Sequence[Context]) -
     order = np.argsort(first, kind="stable").tolist()
     waiting: list[CallTimes] = []
     times: list[IntTable] = []
-    for begin, end in pairwise(_borders(window, -(-int(rows.sum()) // _ROWS))):
+    for end in _borders(window, -(-int(rows.sum()) // _ROWS))[1:]:
         while order and first[order[0]] < end:
             waiting += _calls_in(window, inputs, contexts, [window.groups[order.pop(0)]], ordered=True)
         now, behind = CallTimes.joined([times_of_group.take_until(end) for times_of_group in waiting]).cut_at(end)
         waiting = [times_of_group for times_of_group in (*waiting, behind) if len(times_of_group)]
-        times.append(_times(now, begin, end, inputs))
+        finest = merge(now.code.astype(np.int64, copy=False), now.start, now.end)
+        times.append(_rolled_up(finest, inputs))
     return IntTable.merged(times)
-
-
-def _times(calls: CallTimes, begin: int, end: int, inputs: WindowInputs) -> IntTable:
-    """Busy time of calls between two times."""
-    findings = inputs.findings
-    _, width, _ = inputs.widths
-    out = None
-    if prod(inputs.widths) <= _MAX_CODES:
-        out = call(
-            "sweep",
-            code=calls.code,
-            start=calls.start,
-            end=calls.end,
-            low=begin,
-            high=end,
-            width=width,
-            app=findings.phase_app,
-            apps=len(findings.first_phase) - 1,
-            workload=inputs.workload,
-        )
-    if out is None:
-        return _rolled_up(merge(calls.code.astype(np.int64, copy=False), calls.start, calls.end), inputs)
-    keys = np.flatnonzero(out["times"])
-    return IntTable(keys, {"time": out["times"][keys]})
 
 
 def _rolled_up(finest: Intervals, inputs: WindowInputs) -> IntTable:

@@ -22,6 +22,7 @@ from switched import needs_kernels, numpy_alone
 from vani.analyzers.batch import Batch
 from vani.analyzers.int_table import NO_VALUE, pack
 from vani.analyzers.intervals import merge as merged
+from vani.analyzers.measures.busy_time import _rolled_up
 from vani.analyzers.measures.lengths import _past_end
 from vani.analyzers.measures.survey import Last, OverlapFinder, Survey
 from vani.analyzers.passes.measure_workload import all_measures
@@ -258,7 +259,7 @@ def test_bytes_past_the_end_are_those_of_each_read(rows, keys):
     window=st.tuples(st.integers(0, 30), st.integers(1, 40)),
 )
 @EXAMPLES
-def test_time_is_swept_once_for_all_groups(rows, window):
+def test_busy_time_of_every_group_is_a_union(rows, window):
     low, high = window[0], window[0] + window[1]
     number, included = (0, 1, 2, 0), (True, True, False, True)
     names = {"layer": np.int8, "kind": np.int8, "file": np.int32, "start_ns": np.int64, "duration_ns": np.int64}
@@ -280,9 +281,11 @@ def test_time_is_swept_once_for_all_groups(rows, window):
         low=low,
         high=high,
     )
-    times = swept(
-        found["code"], found["start"], found["end"], low=low, high=high, width=3, app=ints([0, 0]), workload=True
-    )
+    findings = SimpleNamespace(phases=2, phase_app=ints([0, 0]))
+    inputs: Any = SimpleNamespace(findings=findings, widths=(3, 3, 4), workload=True)
+    by_group = _rolled_up(merged(found["code"].astype(np.int64), found["start"], found["end"]), inputs)
+    times = np.zeros(42, np.int64)
+    times[by_group.keys] = by_group["time"]
     open_at: dict[tuple[int, int], set[int]] = {}
     for one in rows:
         if one[0] > Layer.STDIO:
@@ -297,40 +300,7 @@ def test_time_is_swept_once_for_all_groups(rows, window):
     expected = np.zeros((7, 6), np.int64)
     for key, moments in open_at.items():
         expected[key] = len(moments)
-    assert times.tolist() == expected.tolist()
-
-
-@pytest.mark.parametrize("calls", [4_097, 50_000])
-@pytest.mark.parametrize("spread", [1, 2, 60, 2**40])
-def test_many_calls_in_no_order_are_swept_as_few_are(calls, spread):
-    """Sorted by stretches of time; with many calls, some stretches have none and others nearly all."""
-    random = np.random.default_rng(calls + spread)
-    low, high = 7, 7 + spread
-    # Half of them crowd at the beginning, and some are at the very end.
-    start = np.where(
-        random.random(calls) < 0.5, low, low + np.minimum(random.geometric(min(1, 9 / spread), calls), spread)
-    )
-    end = np.minimum(start + random.geometric(min(1, 30 / spread), calls), high)
-    code = random.integers(0, 4, calls) + 4 * random.integers(0, 2, calls)
-    times = swept(code, start, end, low=low, high=high, width=2, app=ints([0]), workload=False)
-    phase, file = times[0], times[3]
-    for kind in range(4):
-        assert phase[kind] == union(start[code % 4 == kind], end[code % 4 == kind])
-        assert file[kind] == union(start[code == 4 + kind], end[code == 4 + kind])
-    assert phase[5] == union(start, end)
-    assert times[4].tolist() == phase.tolist()
-
-
-def swept(code: Any, start: Any, end: Any, **arguments: Any) -> np.ndarray:
-    """Times by group and kind."""
-    return run("sweep", code=code, start=start, end=end, apps=1, **arguments)["times"].reshape(-1, 6)
-
-
-def union(start, end) -> int:
-    """Total length covered by intervals."""
-    order = np.argsort(start)
-    start, reach = start[order], np.maximum.accumulate(end[order])
-    return int((reach[1:] - np.maximum(start[1:], reach[:-1])).clip(0).sum() + reach[0] - start[0])
+    assert times.tolist() == expected.ravel().tolist()
 
 
 def test_groups_beyond_their_number_are_left_to_numpy():

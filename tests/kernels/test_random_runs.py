@@ -34,7 +34,6 @@ MEASURING = {
     "pattern",
     "reach",
     "signatures",
-    "sweep",
 }
 
 
