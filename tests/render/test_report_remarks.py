@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from report_inputs import golden, inputs_of, judged, profiled
 
+from vani.models.verdict import verdict_of
 from vani.render.report.facts import remarks
 from vani.render.report.model import prepare
 from vani.render.report.page import to_html as page
@@ -135,6 +136,6 @@ def test_io_that_matters_is_no_all_clear():
 
 def test_verdicts_share_is_the_time_of_any_process():
     workflow = profiled().workflow
-    verdict = prepare(inputs_of(profiled())).verdict
-    assert verdict.share == workflow.io_time_share == pytest.approx(workflow.io.busy_s.total / workflow.runtime_s)
-    assert verdict.called_share is None
+    share = verdict_of(profiled()).share
+    assert share == workflow.io_time_share == pytest.approx(workflow.io.busy_s.total / workflow.runtime_s)
+    assert prepare(inputs_of(profiled())).verdict.called_share is None

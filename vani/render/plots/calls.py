@@ -43,17 +43,11 @@ def layers(profile: Profile, heat: HeatMap | None) -> Drawing | str:
         return "no time was spent in I/O"
     processes = profile.workflow.processes
     runtime = profile.workflow.runtime_s or (heat.runtime_s if heat is not None else 0.0)
-    values: list[dict[str, Any]] = [
-        {
-            "layer": layer,
-            "kind": kind,
-            "seconds": encoding.number(amount),
-            **encoding.span(begin, end),
-            "share": format_share(amount / sum(seconds)),
-        }
-        for layer, seconds in of_layer.items()
-        for kind, amount, begin, end in encoding.stacked(encoding.CALL_KINDS, seconds)
-    ]
+    names = list(of_layer)
+    values = encoding.stacked(of_layer.values())
+    for value in values:
+        value["layer"] = names[value.pop("row")]
+        value["share"] = format_share(value["seconds"] / sum(of_layer[value["layer"]]))
     totals = [
         {"layer": layer, "to": encoding.number(sum(seconds)), "text": format_seconds(sum(seconds))}
         for layer, seconds in of_layer.items()
@@ -65,21 +59,16 @@ def layers(profile: Profile, heat: HeatMap | None) -> Drawing | str:
         # Room for the totals after the bars.
         "scale": encoding.up_to(max(map(sum, of_layer.values())), 56),
     }
-    bars = {
-        "mark": {"type": "bar", "height": {"band": 0.7}},
-        "encoding": {
-            "y": y,
-            "x": {**x, "field": "from"},
-            "x2": {"field": "to"},
-            "color": encoding.colour(None, (v["kind"] for v in values)),
-            "tooltip": [
-                encoding.category("layer"),
-                encoding.category("kind"),
-                encoding.quantity("seconds", format=",.6~g"),
-                encoding.category("share", title="of the layer's time"),
-            ],
-        },
-    }
+    bars = encoding.bars(
+        values,
+        y,
+        x,
+        encoding.category("layer"),
+        encoding.category("kind"),
+        encoding.quantity("seconds", format=",.6~g"),
+        encoding.category("share", title="of the layer's time"),
+        height={"band": 0.7},
+    )
     if heat is not None:
         caption = (
             "Seconds in calls of each library, summed over processes, by kind of call. A call of a library includes "
@@ -94,9 +83,7 @@ def layers(profile: Profile, heat: HeatMap | None) -> Drawing | str:
             "; sync is flushing, such as fsync. Time in the libraries above needs the decoded calls."
         )
     said = "; ".join(
-        f"{layer}: "
-        + ", ".join(f"{kind} {format_seconds(amount)}" for kind, amount, _,
-            _ in encoding.stacked(encoding.CALL_KINDS, seconds))
+        f"{layer}: " + ", ".join(f"{v['kind']} {format_seconds(v['seconds'])}" for v in values if v["layer"] == layer)
         for layer, seconds in of_layer.items()
         if any(seconds)
     )
@@ -146,22 +133,13 @@ def ops(profile: Profile) -> Drawing | str:
         return "there is no file-system call"
     counts, seconds = _counts(profile.workflow.io), _seconds(profile.workflow.io)
     timed = any(seconds)
-    values: list[dict[str, Any]] = []
-    for i, (_, is_time, amounts) in enumerate(rows):
-        shares = [amount / sum(amounts) for amount in amounts]
-        of_kind = dict(zip(encoding.CALL_KINDS, amounts, strict=True))
-        for kind, share, begin, end in encoding.stacked(encoding.CALL_KINDS, shares):
-            amount = of_kind[kind]
-            values.append(
-                {
-                    "row": i,
-                    "kind": kind,
-                    "amount": encoding.number(amount),
-                    "text": format_seconds(amount) if is_time else counted(int(amount), "call"),
-                    "share": encoding.number(share),
-                    **encoding.span(begin, min(1.0, end)),
-                }
-            )
+    shares = [[amount / sum(amounts) for amount in amounts] for _, _, amounts in rows]
+    values = encoding.stacked(shares, measure="share")
+    for value in values:
+        _, is_time, amounts = rows[value["row"]]
+        amount = amounts[encoding.CALL_KINDS.index(value["kind"])]
+        value["amount"] = encoding.number(amount)
+        value["text"] = format_seconds(amount) if is_time else counted(int(amount), "call")
     params, y = encoding.numbered("row", [label for label, _, _ in rows])
     axis = {
         "title": "share of calls" + (", of their time" if timed else ""),
@@ -172,20 +150,16 @@ def ops(profile: Profile) -> Drawing | str:
         values,
         26 * len(rows) + 10,
         params=params,
-        transform=[{"calculate": "row_name[datum.row]", "as": "name"}],
-        mark={"type": "bar", "height": {"band": 0.72}},
-        encoding={
-            "y": y,
-            "x": encoding.quantity("from", scale={"domain": [0, 1]}, axis=axis),
-            "x2": {"field": "to"},
-            "color": encoding.colour(None, [v["kind"] for v in values]),
-            "tooltip": [
-                encoding.category("name"),
-                encoding.category("kind"),
-                encoding.category("text", title="amount"),
-                encoding.quantity("share", format=".3~%"),
-            ],
-        },
+        transform=[encoding.ROW_NAME],
+        **encoding.bars(
+            values,
+            y,
+            encoding.quantity("from", scale={"domain": [0, 1]}, axis=axis),
+            encoding.category("name"),
+            encoding.category("kind"),
+            encoding.category("text", title="amount"),
+            encoding.quantity("share", format=".3~%"),
+        ),
     )
     return Drawing(
         caption="Shares of reads, writes, flushing (sync: fsync and its kin) and metadata calls (open, close, stat, "

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from vani.render.report.tables import clip
@@ -74,13 +74,35 @@ def text(
     }
 
 
-def stacked(kinds: Sequence[str], amounts: Sequence[float]) -> Iterator[tuple[str, float, float, float]]:
-    """Each kind with an amount: the kind, the amount, and where its part of a bar begins and ends."""
-    begin = 0.0
-    for kind, amount in zip(kinds, amounts, strict=True):
-        if amount:
-            yield kind, amount, begin, begin + amount
-            begin += amount
+def stacked(
+    rows: Iterable[Sequence[float]], kinds: Sequence[str] = CALL_KINDS, measure: str = "seconds", *, kind: str = "kind"
+) -> list[dict[str, Any]]:
+    """Values of one bar per row: each kind with an amount, and where its part of the bar begins and ends."""
+    values: list[dict[str, Any]] = []
+    for row, amounts in enumerate(rows):
+        begin = 0.0
+        for name_, amount in zip(kinds, amounts, strict=True):
+            if amount:
+                part = {"row": row, kind: name_, measure: number(amount)}
+                values.append(part | span(begin, begin + amount))
+                begin += amount
+    return values
+
+
+def bars(
+    values: Sequence[dict[str, Any]], y: dict[str, Any], x: dict[str, Any], *tooltip: dict[str, Any], **mark: Any
+) -> dict[str, Any]:
+    """A layer of horizontal bars from values of `stacked`, coloured by kind of call."""
+    return {
+        "mark": {"type": "bar", "height": {"band": 0.72}, **mark},
+        "encoding": {
+            "y": y,
+            "x": {**x, "field": "from"},
+            "x2": {"field": "to"},
+            "color": colour(None, (value.get("kind", "") for value in values)),
+            "tooltip": list(tooltip),
+        },
+    }
 
 
 def logarithmic(value: int, most: int) -> float:

@@ -38,11 +38,7 @@ def files(profile: Profile) -> Drawing | str:
         many = sum(len(g.files) for g, _ in rest)
         sums = [sum(column) for column in zip(*(by_kind for _, by_kind in rest), strict=True)]
         rows.append((f"all other listed files ({many:,})", sums))
-    values: list[dict[str, Any]] = [
-        {"row": i, "kind": kind, "seconds": encoding.number(amount), **encoding.span(begin, end)}
-        for i, (_, seconds) in enumerate(rows)
-        for kind, amount, begin, end in encoding.stacked(encoding.CALL_KINDS, seconds)
-    ]
+    values = encoding.stacked(seconds for _, seconds in rows)
     sums = [sum(seconds) for _, seconds in rows]
     ends: list[dict[str, Any]] = [
         {"row": i, "to": encoding.number(end), "text": format_seconds(end)} for i, end in enumerate(sums)
@@ -52,10 +48,7 @@ def files(profile: Profile) -> Drawing | str:
         "scale": encoding.up_to(max(e["to"] for e in ends), 60),
         "axis": encoding.seconds_axis("seconds in calls, summed over processes"),
     }
-    bars = {
-        "color": encoding.colour(None, [v["kind"] for v in values]),
-        "tooltip": [encoding.category("name"), encoding.category("kind"), encoding.quantity("seconds", format=",.6~g")],
-    }
+    tooltip = [encoding.category("name"), encoding.category("kind"), encoding.quantity("seconds", format=",.6~g")]
     totals = [encoding.text(ends, {"y": _rows(rows), "x": {**x, "field": "to"}}, "text", dx=5, dy=8)]
     listed, all_files = len(profile.files), profile.dataset.files
     cut = (
@@ -71,7 +64,7 @@ def files(profile: Profile) -> Drawing | str:
         description=f"{counted(len(profile.files), 'file')} in {counted(len(costs), 'group')}. Most time, "
         f"{format_seconds(sum(of_first))} or {format_share(sum(of_first) / total)} of that on all of them, goes to "
         f"{_label(first)}, which moves {format_bytes(_bytes(first))}.",
-        spec=_named_bars(values, 36, [label for label, _ in rows], x, {"band": 0.38}, bars, ends, totals),
+        spec=_named_bars(values, 36, [label for label, _ in rows], x, {"band": 0.38}, tooltip, ends, totals),
         table=(
             ("files", "number of files", *(f"{kind} (s)" for kind in encoding.CALL_KINDS), "bytes"),
             tuple(
@@ -92,18 +85,18 @@ def _named_bars(
     names: Sequence[str],
     x: dict[str, Any],
     height: dict[str, float],
-    channels: dict[str, Any],
+    tooltip: Sequence[dict[str, Any]],
     rows: Sequence[dict[str, Any]],
     texts: Sequence[dict[str, Any]] = (),
+    color: dict[str, Any] | None = None,
     **mark: Any,
 ) -> dict[str, Any]:
     """Stacked bars with names above them, since next to them they would leave no room on a narrow page."""
     y = _rows(names)
-    bars = {
-        "transform": [encoding.ROW_NAME],
-        "mark": {"type": "bar", "height": height, "yOffset": 8, **mark},
-        "encoding": {"y": y, "x": {**x, "field": "from"}, "x2": {"field": "to"}, **channels},
-    }
+    bars = encoding.bars(values, y, x, *tooltip, height=height, yOffset=8, **mark)
+    bars["transform"] = [encoding.ROW_NAME]
+    if color is not None:
+        bars["encoding"]["color"] = color
     at = {"y": y, "x": {**x, "datum": 0}}
     above = encoding.text(rows, at, "name", transform=[encoding.ROW_NAME], dx=2, dy=-8, limit=300)
     return encoding.chart(
@@ -164,40 +157,31 @@ def access_patterns(profile: Profile) -> Drawing | str:
         why = profile.provenance.get("io.access_pattern", "the profile does not say where accesses begin")
         return why if io.ops.read + io.ops.write else "no data was read or written"
     only = [pattern for pattern in PATTERNS if all(row.shares[pattern] >= _ALL for row in rows)]
-    values = [
-        {
-            "row": i,
-            "pattern": pattern,
-            "share": encoding.number(share),
-            **encoding.span(begin, min(1.0, end)),
-            "operations": row.operations,
-        }
-        for i, row in enumerate(rows)
-        for pattern, share, begin, end in encoding.stacked(PATTERNS, [row.shares[pattern] for pattern in PATTERNS])
-    ]
+    shares = [[row.shares[pattern] for pattern in PATTERNS] for row in rows]
+    values = encoding.stacked(shares, PATTERNS, "share", kind="pattern")
+    for value in values:
+        value["operations"] = rows[value["row"]].operations
     x = {
         "type": "quantitative",
         "scale": {"domain": [0, 1]},
         "axis": {"title": "share of reads and writes", "labelExpr": encoding.SHARE, "tickCount": 5},
     }
     legend = {"title": None, "symbolType": "square"}
-    bars = {
-        "color": encoding.ordered("pattern", sort=list(PATTERNS), scale={"domain": list(PATTERNS)}, legend=legend),
-        "tooltip": [
-            encoding.category("name"),
-            encoding.category("pattern"),
-            encoding.quantity("share", format=".3~%"),
-            encoding.quantity("operations", format=",", title="reads and writes"),
-        ],
-    }
+    tooltip = [
+        encoding.category("name"),
+        encoding.category("pattern"),
+        encoding.quantity("share", format=".3~%"),
+        encoding.quantity("operations", format=",", title="reads and writes"),
+    ]
     spec = _named_bars(
         values,
         34,
         [row.label for row in rows],
         x,
         {"band": 0.42},
-        bars,
+        tooltip,
         [{"row": i} for i in range(len(rows))],
+        color=encoding.ordered("pattern", sort=list(PATTERNS), scale={"domain": list(PATTERNS)}, legend=legend),
         style="outlined-thin",
     )
     said = "; ".join(
@@ -301,25 +285,12 @@ def targets(profile: Profile) -> Drawing | str:
     if not known:
         return "the source does not record which storage targets files are on: a Darshan log of a run on Lustre does"
     names = [f"OST {target.target} ({counted(target.files, 'file')})" for _, target in known]
-    values: list[dict[str, Any]] = [
-        {"row": i, "kind": kind, "seconds": encoding.number(seconds), **encoding.span(begin, end)}
-        for i, (_, target) in enumerate(known)
-        for kind, seconds, begin, end in encoding.stacked(("read", "write"), (target.read_s, target.write_s))
-    ]
+    values = encoding.stacked(((target.read_s, target.write_s) for _, target in known), ("read", "write"))
     params, y = encoding.numbered("row", names)
     x = encoding.quantity("from", axis=encoding.seconds_axis("time of a process in a file, mean over the files"))
     typical = [(mount.median_read_s or 0) + (mount.median_write_s or 0) for mount, _ in known]
     median: Sequence[dict[str, Any]] = [{"seconds": encoding.number(typical[0])}]
-    bars = {
-        "mark": {"type": "bar", "height": {"band": 0.72}},
-        "encoding": {
-            "y": y,
-            "x": x,
-            "x2": {"field": "to"},
-            "color": encoding.colour(None, (value["kind"] for value in values)),
-            "tooltip": [encoding.category("kind"), encoding.quantity("seconds", format=",.4~g")],
-        },
-    }
+    bars = encoding.bars(values, y, x, encoding.category("kind"), encoding.quantity("seconds", format=",.4~g"))
     line = {
         "data": {"values": median},
         "mark": {"type": "rule", "style": "mean", "strokeDash": [4, 3]},

@@ -88,10 +88,8 @@ class Verdict:
     sentence: str
     does_matter: bool | None
     """None if the advice does not say."""
-    share: float | None
-    """Share of the run during which any process does I/O."""
     called_share: float | None
-    """The same including calls of I/O libraries; None if that adds nothing."""
+    """Share of the run during which any process is in a call of I/O or of its libraries; None if these add nothing."""
     is_damaged: bool
     """Whether a part of the run is missing from every number."""
     is_in_libraries: bool
@@ -184,10 +182,6 @@ class Report:
     def has_times(self) -> bool:
         """Whether there is a plot over time."""
         return any(isinstance(plot, Drawing) and plot.kind in _OVER_TIME for plot in self.plots)
-
-    def plot(self, kind: str) -> Drawing | Missing | None:
-        """The plot of a kind; None if the kind does not exist."""
-        return next((plot for plot in self.plots if plot.kind == kind), None)
 
 
 def prepare(inputs: Inputs, limits: Limits = LEVELS[0], *, with_plots: bool = True) -> Report:
@@ -301,7 +295,6 @@ def _verdict(inputs: Inputs, limits: Limits) -> Verdict:
         headline=clip(verdict.sentence.removesuffix("."), limits.prose),
         sentence=clip(f"Why: {cause}" if cause else "", limits.prose),
         does_matter={"yes": True, "no": False}.get(verdict.matters),
-        share=verdict.share,
         called_share=verdict.share_calls if in_libraries and verdict.share is not None else None,
         is_damaged=damage(inputs.profile) is not None,
         is_in_libraries=in_libraries,
