@@ -9,6 +9,7 @@ import zlib
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
+from itertools import islice
 from pathlib import Path
 from typing import Any, Final
 
@@ -69,10 +70,17 @@ def refuse_other_texts(path: Path, sign: int, exe: str) -> None:
         raise UnknownFormatError(f"is text of `{command}`{_run(exe)}, which has {instead}", where=path, todo=_TODO)
 
 
+def _sign(line: str) -> int:
+    """Position in `_SIGNS` of the command that prints such lines; its length if none does."""
+    return next((at for at, sign in enumerate(_SIGNS) if line.startswith(sign[1])), len(_SIGNS))
+
+
 def _run(exe: str) -> str:
     return f" of the run of {one_line(exe.split(maxsplit=1)[0])}" if exe.split() else ""
 
 
+_LOOK_AHEAD: Final = 1000
+"""Lines after a damaged one that may still show which command printed a text."""
 _COMPONENT = re.compile(r"LUSTRE_COMP(\d{1,4})_(STRIPE_COUNT|STRIPE_SIZE|EXT_START|EXT_END)")
 _OLD_LAYOUT = {"LUSTRE_STRIPE_WIDTH": "STRIPE_COUNT", "LUSTRE_STRIPE_SIZE": "STRIPE_SIZE"}
 _TARGET = re.compile(r"LUSTRE_(?:COMP\d{1,4}_)?OST_ID_\d{1,5}")
@@ -205,9 +213,10 @@ def parsed(path: Path, lines: Iterable[str]) -> Records:
     modules: dict[str, _Printed] = {}
     names: dict[int, str] = {}
     split, other, is_empty = False, len(_SIGNS), False
-    for number, line in enumerate(BUDGET.charged(lines, _PER_BYTE, path), start=1):
+    numbered = enumerate(BUDGET.charged(lines, _PER_BYTE, path), start=1)
+    for number, line in numbered:
         if not modules:
-            other = min(other, next((at for at, sign in enumerate(_SIGNS) if line.startswith(sign[1])), other))
+            other = min(other, _sign(line))
             is_empty = is_empty or line.startswith(_EMPTY)
         if line.startswith("#"):
             _note(line, facts, mounts, partial, metadata)
@@ -215,7 +224,9 @@ def parsed(path: Path, lines: Iterable[str]) -> Records:
             fields = line.split("\t", _FIELDS - 1)
             if len(fields) < _FIELDS or not (_RANK.fullmatch(fields[1]) and fields[2].isdecimal()):
                 if not modules:
-                    refuse_other_texts(path, other, facts.get("exe", ""))
+                    # A torn warning may come before the first line that shows which command printed this.
+                    later = (_sign(text) for _, text in islice(numbered, _LOOK_AHEAD))
+                    refuse_other_texts(path, min(other, *later, len(_SIGNS)), facts.get("exe", ""))
                 raise _damaged(path, f"line {number:,} is not a counter of a record: {one_line(line[:60])!r}")
             module, rank, id_, counter, value, rest = fields
             record = int(id_) & (1 << 64) - 1
