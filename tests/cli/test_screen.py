@@ -47,7 +47,7 @@ def test_screen_states_run_amounts_dominant_cost_its_place_and_next_step(desk, p
     assert status == 0
     assert "\x1b" not in shown
     assert lines[0].startswith("v3-cm1like-16r: 16 processes, ")
-    assert re.match(r"I/O takes \S+ % of the run in the slowest process \(rank 0\), \S+ % in", lines[1])
+    assert re.match(r"I/O takes \S+ % of the run in the slowest process \(rank 0\)[,:]", lines[1])
     labels = [line[:7].strip() for line in lines if re.match(r"(Why|When|Where|Data|Note|Next) ", line)]
     assert labels[0] == "Why" and labels[-1] == "Next" and "Where" in labels
     # 31,536,960 bytes written by 7,800 calls, 1,115,136 read by 272 (reference.json).
