@@ -141,8 +141,7 @@ def judge(
         for rule in (rule for rule in chosen if isinstance(rule, MatchingRule) is matching):
             verdict = _ask(rule, profile, system, layouts)
             if isinstance(verdict, str):
-                tunable = _tunable(_trials(rule, profile, system)) if most != "info" else []
-                silent.append(NoRecommendation(rule=rule.id, why=verdict, settings=tunable))
+                silent.append(NoRecommendation(rule=rule.id, why=verdict))
                 continue
             for generic in verdict:
                 # MAT001 is the bound itself.
@@ -386,13 +385,6 @@ def _tunable(settings: Sequence[RuleSetting]) -> list[TunableSetting]:
         TunableSetting(kind=setting.kind, folder=setting.folder, values=[dict(value) for value in setting.values])
         for setting in settings
     ]
-
-
-def _trials(rule: Rule, profile: Profile, system: System) -> Sequence[RuleSetting]:
-    try:
-        return rule.trials(profile, system)
-    except Exception as error:
-        raise _fault(rule, f"failed ({described(error)})") from error
 
 
 def _expected(gain: Gain | str | Perhaps, profile: Profile, *, is_bound: bool) -> Expected | Direction:

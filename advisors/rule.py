@@ -325,10 +325,6 @@ class Rule(Documented):
         """Judge a profile. A pure function: it uses no files and no clock, and prints nothing."""
         raise NotImplementedError
 
-    def trials(self, profile: Profile, system: System) -> Sequence[TunableSetting]:  # noqa: ARG002 - of rules that have some
-        """Values for a trial if the rule has nothing to recommend and I/O matters. A pure function."""
-        return ()
-
     def among(self, answers: Iterable[Answer], otherwise: str = "", *, most: int | None = None) -> Verdict:
         """The findings among the answers; if there are none, the first reasons, each once; without any, `otherwise`."""
         answers = list(answers)

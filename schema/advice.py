@@ -160,18 +160,11 @@ class Recommendation(SparseModel):
         return self.expected if isinstance(self.expected, Direction) else None
 
 
-class NoRecommendation(SparseModel):
+class NoRecommendation(Model):
     """A rule that was evaluated and has nothing to recommend."""
-
-    optional_keys: ClassVar[tuple[str, ...]] = ("settings",)
 
     rule: str
     why: str
-    settings: list[TunableSetting] = Field(
-        default=[],
-        description="settings that `vani tune` can try anyway if I/O matters, with unknown effect; left out if there "
-        "are none",
-    )
 
 
 class Observation(Model):

@@ -85,6 +85,11 @@ class Setting(Model):
                 parts[key] = Setting.model_validate({field: value if name is None else {name: text}})
         return parts
 
+    def excludes(self, other: Setting) -> bool:
+        """Whether both set the same thing to different values."""
+        values = {key[:-1]: key for key in self.parts}
+        return any(values.get(key[:-1], key) != key for key in other.parts)
+
     @property
     def ompio(self) -> dict[str, str]:
         """Variables for Open MPI's own MPI-IO that correspond to ROMIO's hints, if there are any."""
@@ -135,9 +140,11 @@ class NotTried(Model):
 
 
 class RunIO(Model):
-    """The I/O time of a run, from its profile."""
+    """The I/O time of a run. Parts by the timer are of the slowest process."""
 
-    source: Literal["darshan", "recorder", "strace", "dftracer"] = Field(description="tool that recorded the profile")
+    source: Literal["darshan", "timer", "recorder", "strace", "dftracer"] = Field(
+        description="tool that measured it; timer: a library of `vani tune`, preloaded into the processes"
+    )
     read_s: float | None = Field(description="seconds during which any process reads")
     write_s: float | None = Field(
         description="seconds during which any process writes plus those during which any flushes"
@@ -183,21 +190,26 @@ class Result(Model):
     verdict: Literal["proven", "not_proven", "nothing_helps", "nothing_to_gain", "unfinished"]
     why: str
     candidates: list[int] = Field(description="candidates of the best setting; empty if none was faster than no change")
+    judged_by: Literal["io_s", "seconds"] = Field(
+        default="seconds", description="time that decided: `io_s` where all runs have it from one source"
+    )
     speedup: float | None = Field(
-        default=None, description="geometric mean time without changes / geometric mean time with the best setting"
+        default=None, description="time of the run without the best setting / with it, from the model of all runs"
     )
     low: float | None = Field(default=None, description="lower end of the interval of `speedup`")
     high: float | None = Field(default=None, description="upper end of the interval of `speedup`")
     confidence: float | None = Field(default=None, description="confidence level of the interval, 0..1")
     noise: float | None = Field(
-        default=None, description="relative deviation of repeated runs; null if no run was repeated"
-    )
-    as_is_runs: int = 0
-    best_runs: int = 0
-    io_speedup: float | None = Field(
         default=None,
-        description="geometric mean `io_s` without changes / with the best setting; null if either is unknown",
+        description="relative deviation of equal runs, of the time that decided, from the model; null if unknown",
     )
+    as_is_runs: int = Field(default=0, description="runs without any of `candidates`")
+    best_runs: int = Field(default=0, description="runs with all of them")
+    io_speedup: float | None = Field(
+        default=None, description="the same ratio of `io_s`; null unless all runs have it from one source"
+    )
+    io_low: float | None = Field(default=None, description="lower end of the interval of `io_speedup`")
+    io_high: float | None = Field(default=None, description="upper end of the interval of `io_speedup`")
 
 
 class TunedSetting(Model):
@@ -245,9 +257,13 @@ class Tuned(Document):
     )
     command: list[str] = Field(description="command of a run, as words; `{data}` is its output folder")
     data: str = Field(description="output folder of the session")
-    fresh: Literal["subfolder", "emptied"] = Field(
-        description="output folder of each run: a new folder below `data`, or `data` itself, which is emptied after "
-        "the run"
+    fresh: Literal["subfolder", "emptied", "sibling"] = Field(
+        description="output folder of each run: a new folder below `data`; `data` itself, which is emptied after the "
+        "run; or a copy of `data` next to it, in which the run takes the place of `data`"
+    )
+    keep: bool = Field(default=False, description="true if new folders stay after their run")
+    run_bytes: int | None = Field(
+        default=None, description="bytes in the folder of the first run at its end; null before it"
     )
     prepare: str | None = Field(default=None, description="command that runs before each run")
     verify: str | None = Field(
@@ -257,6 +273,9 @@ class Tuned(Document):
         default=None, description="command that runs after each run and prints its seconds; null to use wall-clock time"
     )
     most_runs: int | None = Field(default=None, description="budget in number of runs")
+    earlier_ends: list[int] = Field(
+        default=[], description="numbers of runs after which the session had ended before `--more` extended it"
+    )
     most_seconds: float | None = Field(default=None, description="budget in seconds of runs")
     most_node_hours: float | None = Field(default=None, description="budget in node-hours of runs")
     nodes: int | None = Field(
@@ -271,7 +290,8 @@ class Tuned(Document):
         "save at least one run in total over them",
     )
     io_time: Literal["auto", "recorder", "dftracer", "strace", "off"] = Field(
-        default="auto", description="method of measuring the I/O time of runs; auto: the log that Darshan writes"
+        default="auto",
+        description="method of measuring the I/O time of runs; auto: Darshan's log, or else a preloaded timer",
     )
     jobs: Jobs | None = Field(
         default=None, description="batch jobs of the session; null if it runs where it was started"
@@ -306,8 +326,11 @@ class Tuned(Document):
 
     @property
     def most_gain(self) -> float | None:
-        """Share of the first run that would be saved if I/O took no time, 0..1; None where that is not known."""
+        """Share of the first run that would be saved if I/O took no time, 0..1; None where that is not known.
+
+        That is also so for seconds that a command of the user prints, which may be those of a part of the run.
+        """
         run = self.first
-        if run is None or not run.seconds or run.io is None or run.io.most_s is None:
+        if self.time is not None or run is None or not run.seconds or run.io is None or run.io.most_s is None:
             return None
         return min(1.0, run.io.most_s / run.seconds)

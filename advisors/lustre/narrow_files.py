@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import posixpath
 from collections import defaultdict
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from vani.advisors.commands import command_lines
 from vani.advisors.data_files import SERVED, SHOWN, app_of, extent, share_of
-from vani.advisors.lustre.folder_trials import costliest_folder, layouts_of
 from vani.advisors.placement import default_stripes, keeps_own_layout, places
-from vani.advisors.rule import Evidence, Finding, Rule, Target, TunableSetting, Verdict
+from vani.advisors.rule import Evidence, Finding, Rule, Target, Verdict
 from vani.models.run_time import of_files_s
 from vani.units import GiB, format_count
 
@@ -64,10 +62,6 @@ class NarrowFiles(Rule):
             return f"no folder has {self.min_files} files or more that one process each writes"
         under = places(profile, system)
         return self.among(self._judge(folder, files, under(folder), profile) for folder, files in many.items())
-
-    def trials(self, profile: Profile, system: System) -> Sequence[TunableSetting]:
-        folder = costliest_folder(profile, system)
-        return layouts_of(folder, "-c 1") if folder is not None and folder.now != 1 else ()
 
     def _judge(
         self,

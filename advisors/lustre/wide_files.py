@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from vani.advisors.commands import command_lines, quoted_path
 from vani.advisors.data_files import SHOWN, Item, app_of, data_files, extent, files_of, folder_of
-from vani.advisors.lustre.folder_trials import costliest_folder, layouts_of
 from vani.advisors.movers import moved_in
 from vani.advisors.placement import keeps_own_layout, own_stripes, places, present_stripes
 from vani.advisors.rule import Evidence, Finding, Perhaps, Rule, Target, TunableSetting, Verdict
@@ -84,12 +83,6 @@ class WideFiles(Rule):
         return self.among(
             self._judge(folder, items, at_once, under(folder), profile) for folder, items in folders.items()
         )
-
-    def trials(self, profile: Profile, system: System) -> Sequence[TunableSetting]:
-        folder = costliest_folder(profile, system)
-        # With small stripes, several targets serve a large request at once.
-        is_wider = folder is not None and 0 < folder.now < folder.most
-        return layouts_of(folder, f"-c {folder.most} -S 1M") if folder is not None and is_wider else ()
 
     def _judge(
         self, folder: str, items: Sequence[Item], at_once: int, place: Lustre | str, profile: Profile

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -45,7 +46,7 @@ if "DARSHAN_LOGPATH" in os.environ:
     shutil.copyfile(os.environ["LOG"], os.path.join(os.environ["DARSHAN_LOGPATH"], log))
 time.sleep(float(os.environ.get("SECONDS", "0")))
 # A clock of its own, which a busy machine does not slow down; runs differ by 1 %.
-runs = len(os.listdir(os.path.dirname(folder))) if os.path.basename(folder) != "scratch" else 0
+runs = (int(folder.rpartition("-")[2]) - 1) // 2 if "vani-tune-" in folder else 0
 print("took", (0.1 if stripes == 8 else 0.4) * (1 + runs % 2 / 100), "s")
 """
 CLOCK = "sed -n 's/^took \\(.*\\) s$/\\1/p' \"$VANI_LOG\""
@@ -90,16 +91,21 @@ def test_helpful_settings_are_proven_and_kept(run, scratch):
     done = run(*words())
     assert (done.status, done.err) == (0, "")
     tuned = Tuned.load("tuned.yaml")
-    assert [known.candidates for known in tuned.runs] == [[], [0], [0, 1], [], [0]]
+    assert [known.candidates for known in tuned.runs] == [[], [0], [0, 1], []]
     assert tuned.result.verdict == "proven"
     assert tuned.result.low < 4 < tuned.result.high
-    assert done.out.startswith("Run 1 of 5   as it is ")
+    tries, reason, first, cost, *_ = done.out.splitlines()
+    assert tries.startswith("Tries        -c 8: ")
+    assert reason.startswith("Tries        cb_nodes 8: ")
+    assert first.startswith("Run 1 of 5   as it is ")
+    assert cost.startswith("At most      4 more runs, about ")
+    assert cost.endswith("each writes 5 B, which is removed after its run")
     assert "Proven: " in done.out
     assert "POS001: needs a change inside the program" in done.out
     hinted = next(known for known in tuned.runs if 1 in known.candidates)
     assert hinted.hints == {"cb_nodes": "8"}
-    # Each run has its own folder; existing files remain.
-    assert sorted(path.name for path in scratch.iterdir()) == ["mine", *(f"vani-tune-{n}" for n in range(1, 6))]
+    # Each run has its own folder, which is removed; existing files remain.
+    assert [path.name for path in scratch.iterdir()] == ["mine"]
     assert layouts() == []
     subprocess.run(["sh", "tuned.sh", "--apply"], check=True, capture_output=True)
     assert [path.read_text() for path in layouts()] == ["stripe_count: 8\n"]
@@ -109,6 +115,63 @@ def test_helpful_settings_are_proven_and_kept(run, scratch):
     assert f"ok      {scratch}: new files get -c 8\n" in applied.out
     run("apply", "tuned.yaml", "--undo")
     assert layouts() == []
+
+
+def test_kept_output_stays_beside_existing_files(run, scratch):
+    (scratch / "mine").write_text("mine")
+    assert run(*words("--keep", "--budget", "2")).status == 0
+    assert sorted(path.name for path in scratch.iterdir()) == ["mine", "vani-tune-1", "vani-tune-2"]
+
+
+OVERWRITES = "import sys; open(sys.argv[1] + '/out.dat', 'a').write('again')"
+
+
+def test_program_that_names_its_folder_runs_in_copies_of_it(run, scratch):
+    (scratch / "out.dat").write_text("mine")
+    done = run("tune", "--data", "scratch", "--advice", "advice.yaml", "--budget", "2", "--keep", "--io-time", "off", "--", sys.executable, "-c", OVERWRITES, "scratch")
+    assert (done.status, done.err) == (0, "")
+    assert (scratch / "out.dat").read_text() == "mine"
+    copies = sorted(scratch.parent.glob("scratch-vani-tune-*"))
+    assert [(path / "out.dat").read_text() for path in copies] == ["mineagain"] * 2
+
+
+def test_program_that_may_overwrite_files_is_refused(run, scratch):
+    (scratch / "out.dat").write_text("mine")
+    Path("fixed.py").write_text(f"open({str(scratch / 'out.dat')!r}, 'w').write('lost')")
+    done = run("tune", "--data", "scratch", "--advice", "advice.yaml", "--", sys.executable, "fixed.py")
+    assert (done.status, (scratch / "out.dat").read_text()) == (2, "mine")
+    assert "contains files that a run could overwrite" in done.line
+    assert not Path("vani-tune-state").exists()
+
+
+def test_without_a_folder_and_a_terminal_nothing_runs(run, scratch):
+    done = run("tune", "--advice", "advice.yaml", "--", "touch", "ran")
+    assert (done.status, Path("ran").exists(), Path("vani-tune-state").exists()) == (2, False, False)
+    assert "a terminal is needed to confirm the folder" in done.err
+
+
+def test_more_runs_continue_an_ended_session(run, scratch):
+    assert run(*words("--budget", "2")).status == 0
+    done = run("tune", "--resume", "--budget", "9")
+    assert (done.status, "--more N adds runs to it" in done.err) == (2, True)
+    assert run("tune", "--resume", "--more", "4").status == 0
+    tuned = Tuned.load("vani-tune-state/tuned.yaml")
+    assert (tuned.most_runs, tuned.earlier_ends, tuned.result.verdict) == (6, [2], "proven")
+
+
+def test_session_ends_before_a_run_that_has_no_room(run, scratch, monkeypatch):
+    monkeypatch.setattr("vani.tune.session.shutil.disk_usage", lambda place: shutil._ntuple_diskusage(9, 8, 1))
+    done = run(*words())
+    assert done.status == 2
+    assert "has room for 1 B, and a run needs 5 B" in done.err
+    monkeypatch.undo()
+
+
+def test_crash_on_a_full_file_system_says_so(run, scratch, monkeypatch):
+    monkeypatch.setattr("vani.tune.session.shutil.disk_usage", lambda place: shutil._ntuple_diskusage(9, 9, 0))
+    done = run("tune", "--data", "scratch", "--advice", "advice.yaml", "--", "sh", "-c", "echo no room >&2; exit 3", "{data}")
+    assert done.status == 1
+    assert "crashed  (status 3, its file system is full: no room)" in done.out
 
 
 def test_emptied_folder_is_empty_and_has_no_layout(run, scratch):
@@ -128,7 +191,7 @@ def test_setting_that_makes_the_program_fail_is_not_kept(run, scratch, way, monk
         monkeypatch.setenv("FAILS_WITH", "8")
     done = run(*words("--verify", 'test "$(cat "$VANI_DATA/out.dat")" = right'))
     assert done.status == 0
-    assert ("failed  (ended with status 7" if way == "fails" else "wrong results  (--verify") in done.out
+    assert ("crashed  (status 7: key = cb_nodes" if way == "fails" else "wrong results  (--verify") in done.out
     assert Tuned.load("vani-tune-state/tuned.yaml").result.candidates in ([0], [])
 
 
@@ -167,13 +230,14 @@ def test_io_time_of_a_run_comes_from_its_darshan_log(run, scratch, monkeypatch):
     monkeypatch.setenv("DARSHAN_LOGPATH", str(scratch.parent / "logs"))
     # 1.28 s per run, and 5.8 % to 23 % of it in I/O.
     monkeypatch.setenv("LOG", str(ROOT / "tests" / "data" / "darshan" / "v3-ior-ssf-posix-8r.darshan"))
-    done = run(*words())
+    done = run(*words(clock=""))
     first = Tuned.load("vani-tune-state/tuned.yaml").runs[0]
     assert (first.io_s, first.io.source, first.io_why) == (0.073913, "darshan", "")
     assert first.io.write_s <= first.io_s < first.io.most_s
-    assert ", I/O 0.1 s (write 0.1 s): worth tuning\n" in done.out.splitlines(keepends=True)[0]
-    assert Tuned.load("vani-tune-state/tuned.yaml").result.io_speedup == pytest.approx(1)
-    assert "; I/O 1.00 times." in done.out or "Not proven" in done.out
+    assert ", I/O 0.1 s (write 0.1 s): worth tuning\n" in done.out.splitlines(keepends=True)[2]
+    result = Tuned.load("vani-tune-state/tuned.yaml").result
+    # All runs leave the same log, so no setting changes the time that decides.
+    assert (result.verdict, result.noise) == ("nothing_helps", pytest.approx(0))
     assert "I/O time" not in done.out
 
 
@@ -185,7 +249,7 @@ def test_io_time_of_a_run_comes_from_its_requested_trace(run, scratch, monkeypat
     assert 0 < tuned.runs[0].io_s < tuned.runs[0].seconds
     gain = tuned.most_gain
     ends = ": nothing to tune" if gain < 0.02 else "little to gain" if gain < 0.05 else ": worth tuning"
-    assert done.out.splitlines()[0].endswith(ends)
+    assert next(line for line in done.out.splitlines() if line.startswith("Run 1")).endswith(ends)
     assert Profile.load("vani-tune-state/run-1.json").traces[0].tool == "strace"
     assert not Path("vani-tune-state/run-1.trace").exists()
 
@@ -256,7 +320,7 @@ def test_killed_session_continues_or_explains_why_not(run, scratch, after_s, num
     assert "under way" not in done.out
     tuned = Tuned.load("vani-tune-state/tuned.yaml")
     assert tuned.result.verdict == "proven"
-    assert sum(known.outcome == "ended" for known in tuned.runs) == 5
+    assert sum(known.outcome == "ended" for known in tuned.runs) >= 4
     assert layouts() == []
     assert run("tune", "--show").out.splitlines()[-2:] != []
 

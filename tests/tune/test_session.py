@@ -9,8 +9,7 @@ import pytest
 from vani.collect.tracing.launchers import mapped
 from vani.errors import InputError, NoRoomError
 from vani.schema.tuned import Candidate, Setting, Tuned
-from vani.tune.session import Session, locked
-from vani.tune.trial import environment_of
+from vani.tune.session import Session, environment_of, locked
 
 
 class Layouts:
@@ -111,7 +110,7 @@ def near_session(data: Path, setting: Setting, command: str) -> Session:
     going = session(data, command)
     candidate = going.tuned.candidates[0].model_copy(update={"setting": setting})
     going.tuned = going.tuned.model_copy(
-        update={"candidates": [candidate], "fresh": "subfolder", "verify": 'test "$(cat "$VANI_DATA/x")" = a'}
+        update={"candidates": [candidate], "fresh": "subfolder", "keep": True, "verify": 'test "$(cat "$VANI_DATA/x")" = a'}
     )
     return going
 

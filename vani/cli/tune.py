@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shlex
+import shutil
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -27,26 +28,37 @@ from vani.cli.output import check_outputs
 from vani.cli.profile import profile as profile_of_trace
 from vani.cli.sources import Machine, OptionalFile, Subject, is_trace, subject_of
 from vani.cli.tune_jobs import Submission, last_job, prepare_jobs, submit, submit_line, write_script
+from vani.collect.layouts import layouts_of
 from vani.collect.node import NoAnswer, ask
 from vani.collect.scheduler import read_scheduler
+from vani.collect.system import detect
 from vani.collect.tracing.launchers import mapped
 from vani.collect.tracing.trace import trace
 from vani.collect.tracing.tracers import find_recorder
 from vani.errors import InputError
 from vani.plug_ins import centre
 from vani.render.script import tuned_script
-from vani.render.tuned import result_text, run_line
+from vani.render.tuned import cost_line, plan_text, result_text, run_line
 from vani.schema.advice import Advice
+from vani.schema.profile import Profile
 from vani.schema.saved_profile import SavedProfile
 from vani.schema.settings import Option, PathLike, Settings
-from vani.schema.tuned import Setting, Tuned, TunedRun
+from vani.schema.tuned import Tuned, TunedRun
 from vani.systems import system_of
-from vani.tune.search import number_of_runs
-from vani.tune.session import DOCUMENT, Session, locked
-from vani.tune.trial import begin_folder, command_in, empty, environment_of, free_folder, launch
+from vani.tune.search import extended, number_of_runs
+from vani.tune.session import (
+    DOCUMENT,
+    Session,
+    begin_folder,
+    folder_of_run,
+    fresh_folder,
+    locked,
+    run_before,
+    size_below,
+)
+from vani.units import counted, format_bytes
 
 if TYPE_CHECKING:
-    from vani.schema.profile import Profile
     from vani.schema.system import System
 
 _STATE: Final = Path("vani-tune-state")
@@ -75,7 +87,8 @@ class TuneSettings(Settings):
     )
     tracer: Literal["recorder", "strace", "dftracer"] | None = Field(
         default=None,
-        description="Without either: first trace one more run with this tracer. [default: recorder, where it is found]",
+        description="Without either: first trace one more run with this tracer. [default: recorder, else strace, "
+        "where it is found]",
     )
     system: Machine = None
     budget: Annotated[Any, BeforeValidator(_budget), Option(metavar="RUNS|TIME|NODE-HOURS")] = Field(
@@ -91,8 +104,8 @@ class TuneSettings(Settings):
     )
     io_time: Literal["auto", "recorder", "dftracer", "strace", "off"] = Field(
         default="auto",
-        description="Measure the I/O time of each run: from its Darshan log, or with a tracer, which slows all runs "
-        "down.",
+        description="Measure the I/O time of each run: from its Darshan log or by a preloaded timer, or with a tracer, "
+        "which slows all runs down.",
     )
     prepare: Annotated[str | None, Option(metavar="CMD")] = Field(
         default=None, description="Run this in a shell before each run; its time does not count."
@@ -107,8 +120,9 @@ class TuneSettings(Settings):
     clean: bool = Field(
         default=False, description="Write into DIR itself, which must be empty; it is emptied after each run."
     )
+    keep: bool = Field(default=False, description="Keep the output of each run.")
     state: Annotated[Path, Option(metavar="FOLDER")] = Field(
-        default=_STATE, description="Folder for the state of the session and the output of each run."
+        default=_STATE, description="Folder for the state of the session and what each run prints."
     )
     db: Annotated[str | Path | None, Option(("--history",), "FILE|URL")] = Field(
         default=None,
@@ -121,7 +135,9 @@ class _Options(TuneSettings):
     """Options of the command that have no meaning for a Python caller."""
 
     data: Annotated[Path | None, Option(metavar="DIR")] = Field(
-        default=None, description="Folder on the file system to tune, for the output of runs."
+        default=None,
+        description="Folder on the file system to tune, for the output of runs. [default: a copy of this folder for "
+        "each run, after you confirm it]",
     )
     job_script: OptionalFile = Field(
         default=None,
@@ -136,6 +152,9 @@ class _Options(TuneSettings):
     )
     dry_run: bool = Field(default=False, description="With --submit: write the script, and submit nothing.")
     resume: bool = Field(default=False, description="Continue the session in --state.")
+    more: Annotated[int, Field(ge=1, le=100)] | None = Field(
+        default=None, description="With --resume: add N runs to the budget, also of a session that has ended."
+    )
     show: bool = Field(default=False, description="Show the session in --state, and run nothing.")
     output: Annotated[Path, Option(("-o", "--output"), "FILE")] = Field(
         default=Path("tuned.yaml"), description="The result; a script next to it applies the kept settings."
@@ -149,6 +168,7 @@ def tune(
     *,
     submission: Submission | None = None,
     progress: Callable[[Tuned], None] | None = None,
+    confirm: Callable[[str], bool] | None = None,
     **fields: Any,
 ) -> Tuned:
     """Run a program with and without recommended settings, to find out which of them make it faster.
@@ -158,7 +178,8 @@ def tune(
     command
         The command's words; `{data}` is replaced by a run's output folder, which the program finds in `$VANI_DATA`.
     data
-        Folder for the output, on the file system to tune.
+        Folder for the output, on the file system to tune. If the command names it, or it is the present one, each
+        run gets a copy of it.
     settings, fields
         The settings, or single fields of `TuneSettings`; `advice` and `system` may also be models. The folder `state`,
         which `tune_again` continues, must not exist. The shell lines `prepare`, `verify` and `time` are untimed;
@@ -166,7 +187,9 @@ def tune(
     submission
         Carry out the session in batch jobs; the result then contains no run yet.
     progress
-        Called after each run.
+        Called when the settings to try are known, and after each run.
+    confirm
+        Called with a question about the traced run; False ends the session.
 
     Raises
     ------
@@ -177,6 +200,7 @@ def tune(
     advice, profile, system, db = settings.advice, settings.profile, settings.system, settings.db
     place, folder = Path(data).absolute(), settings.state.absolute()
     _refuse_unusable(command, place, settings, submission)
+    fresh = "emptied" if settings.clean else fresh_folder(command, place)
     if advice is not None:
         advice = Advice.of(advice)
     elif profile is not None:
@@ -203,20 +227,27 @@ def tune(
         host=gethostname(),
         command=list(command),
         data=str(place),
-        fresh="emptied" if settings.clean else "subfolder",
+        fresh=fresh,
         **settings.budget,
-        **settings.model_dump(include={"prepare", "verify", "time", "later_runs", "io_time"}),
+        **settings.model_dump(include={"prepare", "verify", "time", "later_runs", "io_time", "keep"}),
         nodes=nodes,
         jobs=jobs,
         candidates=[],
     )
     with locked(folder) as lock:
-        if advice is None:
-            profile = _traced(tuned, folder, settings.tracer or "recorder", lock)
+        tracer = settings.tracer or _tracer_here()
+        if advice is None and tracer is not None:
+            profile = _traced(tuned, folder, tracer, lock)
+        if system is None:
+            system, _ = detect(data=place)
+        if advice is None and profile is not None:
             advice = advise(profile, system=system)
-        subject = _subject(advice, profile, system_of(system))
+        if confirm is not None:
+            _confirm(tuned, profile, folder, confirm)
+        subject = Subject() if advice is None else _subject(advice, profile, system_of(system))
         program = tune_trials.Program(command, tuned.nodes or nodes or subject.nodes, subject.runtime_s)
-        candidates, not_tried = tune_trials.candidates_of(advice, place, program)
+        candidates, not_tried = ([], []) if advice is None else tune_trials.candidates_of(advice, place, program)
+        candidates += tune_trials.trials_of(layouts_of(place), command, candidates)
         if db is not None:
             candidates, known = tune_trials.in_order(candidates, centre().trials_of(db, subject))
             not_tried = [*known, *not_tried]
@@ -225,6 +256,8 @@ def tune(
         tuned = tuned.model_copy(update=about)
         tuned.save(folder / DOCUMENT)
         if submission is None or jobs is None:
+            if progress is not None:
+                progress(tuned)
             return _carried_out(tuned, folder, lock, progress, db)
         write_script(script, folder)
     # The job may start at once, and needs the lock.
@@ -245,16 +278,10 @@ def _refuse_unusable(
         raise InputError(
             "is not a folder", where=data, todo="make it, or name the folder that the program writes to"
         )
-    if settings.state.absolute().is_relative_to(data):
+    if settings.state.absolute().is_relative_to(data) and data != Path.cwd():
         raise InputError("is in the folder of the output", where=settings.state, todo="name another with --state")
     if settings.advice is not None or settings.profile is not None:
         return
-    if settings.tracer is None and find_recorder(None, os.environ) is None:
-        raise InputError(
-            "the program is unknown, and Recorder's library, which could trace it, was not found",
-            where="vani tune",
-            todo="give --profile or --advice, or let strace trace a run with --tracer strace",
-        )
     if submission is not None:
         raise InputError(
             "the program is unknown, and the jobs do not trace it",
@@ -263,10 +290,52 @@ def _refuse_unusable(
         )
 
 
+def _tracer_here() -> Literal["recorder", "strace"] | None:
+    if find_recorder(None, os.environ) is not None:
+        return "recorder"
+    return None if shutil.which("strace") is None else "strace"
+
+
+def _confirm(
+    tuned: Tuned, profile: PathLike | Profile | None, state: Path, confirm: Callable[[str], bool]
+) -> None:
+    """Let a person confirm that the program runs in copies of its working folder.
+
+    Raises
+    ------
+    InputError
+        It is not confirmed, or the traced run left files elsewhere, which further runs would overwrite. The session's
+        folder is removed.
+    """
+    copy, written = str(folder_of_run(tuned, 0)), 0
+    question = "No tracer is here, so it is unknown where the program writes. "
+    folders: set[str] = set()
+    if isinstance(profile, Path):
+        paths = [file.path for file in Profile.load(profile).files if file.io.bytes.written]
+        written = sum(path.startswith(copy) for path in paths)
+        # Temporary files are gone, and devices keep nothing.
+        left = [Path(path) for path in paths if not path.startswith((copy, "/dev/", "/proc/")) and Path(path).is_file()]
+        folders = {str(path.parent) for path in left}
+        question = f"The program writes {counted(written, 'file')} below its working folder. "
+    size = format_bytes(size_below(Path(tuned.data)))
+    question += f"Run it again, each time in a new copy of {tuned.data} ({size}) next to it?"
+    if not folders and confirm(question):
+        return
+    shutil.rmtree(state)
+    if folders:
+        raise InputError(
+            f"the program writes to {', '.join(sorted(folders)[:3])}, where further runs would overwrite its files",
+            where="vani tune",
+            todo="name the folder with --data, and put {data} into the command in its place",
+        )
+    raise InputError("no run was confirmed", where="vani tune", todo="name the output folder with --data")
+
+
 def tune_again(
     state: PathLike,
     *,
     in_job: bool = False,
+    more: int | None = None,
     db: PathLike | None = None,
     progress: Callable[[Tuned], None] | None = None,
 ) -> Tuned:
@@ -277,6 +346,8 @@ def tune_again(
     in_job
         This process is a job of the session, which does its runs and submits the next job. Otherwise a session of
         jobs continues by submitting one.
+    more
+        Number of runs to add to the budget; a session that has ended continues.
     db
         A history to which the measurements are added at the end of the session.
 
@@ -291,6 +362,9 @@ def tune_again(
         centre().open_history(db)
     jobs = tuned.jobs
     with locked(folder) as lock:
+        if more is not None:
+            tuned = extended(tuned_state(state), more)
+            tuned.save(folder / DOCUMENT)
         if jobs is None or in_job or tuned.result is not None:
             # Read again, because data read before the lock may be outdated.
             tuned = _carried_out(tuned_state(state), folder, lock, progress, db)
@@ -332,10 +406,10 @@ def _carried_out(
     return tuned
 
 
-def _io_times(tuned: Tuned, state: Path) -> tune_trials.DarshanLogs | tune_trials.TracedRuns | None:
+def _io_times(tuned: Tuned, state: Path) -> tune_trials.TimedRuns | tune_trials.TracedRuns | None:
     if tuned.io_time == "off":
         return None
-    return tune_trials.DarshanLogs() if tuned.io_time == "auto" else tune_trials.TracedRuns(tuned.io_time, state)
+    return tune_trials.TimedRuns(state) if tuned.io_time == "auto" else tune_trials.TracedRuns(tuned.io_time, state)
 
 
 def _nodes(nodes: int | None, budget: dict[str, Any]) -> int | None:
@@ -385,25 +459,9 @@ def _subject(advice: Advice, profile: PathLike | Profile | None, machine: System
 
 def _traced(tuned: Tuned, state: Path, tracer: str, lock: int) -> Path:
     """Run the program once under a tracer and return the profile's path. The time of this run is not used."""
-    is_new = tuned.fresh == "subfolder"
-    folder = free_folder(Path(tuned.data), 0) if is_new else Path(tuned.data)
-    begin_folder(folder, is_new=is_new)
-    log, trace = state / "run-0.log", state / "trace"
-    environment = environment_of(Setting(), folder, state / "run-0.hints")
-    tracing = [sys.executable, "-m", "vani", "trace", "--tracer", tracer, "-o", str(trace), "--"]
-    lines = [] if tuned.prepare is None else [["sh", "-c", tuned.prepare]]
-    try:
-        for words in [*lines, [*tracing, *command_in(tuned.command, folder)]]:
-            ended = launch(words, environment, log, lock=lock)
-            if ended.status:
-                raise InputError(
-                    f"{words[-1] if words in lines else 'the traced run'} ended with status {ended.status}",
-                    where=log,
-                    todo=f"check its output, remove {state} and start again",
-                )
-    finally:
-        if not is_new:
-            empty(folder)
+    trace = state / "trace"
+    begin = [sys.executable, "-m", "vani", "trace", "--tracer", tracer, "-o", str(trace), "--"]
+    run_before(tuned, state, begin, lock)
     profile = profile_of_trace(trace)
     profile.save(state / "profile.yaml")
     return state / "profile.yaml"
@@ -432,6 +490,8 @@ def command(
     run. Only settings outside the program are tried: the layout of that folder, MPI-IO hints, and environment
     variables. The exit status is 1 if the program fails without any setting.
     """
+    if settings.more is not None and not settings.resume:
+        raise click.UsageError("--more needs --resume")
     submission = _submission(settings, submit)
     if settings.resume or settings.show:
         tuned = _known_session(command, settings, in_job=in_job)
@@ -464,6 +524,8 @@ def _submission(settings: _Options, system: Any) -> Submission | None:
 
 
 def _known_session(command: tuple[str, ...], settings: _Options, *, in_job: bool) -> Tuned:
+    if "budget" in settings.model_fields_set:
+        raise click.UsageError("a session has its budget already: --more N adds runs to it")
     if command or settings.data:
         raise click.UsageError(
             "a session has its command and folder already: give --resume or --show only --state"
@@ -477,18 +539,22 @@ def _known_session(command: tuple[str, ...], settings: _Options, *, in_job: bool
         _show_run(tuned, run.model_copy(update=changes))
     if not settings.resume:
         return tuned
-    return tune_again(settings.state, in_job=in_job, db=settings.db, progress=_show_last)
+    return tune_again(settings.state, in_job=in_job, more=settings.more, db=settings.db, progress=_show_last)
 
 
 def _new_session(command: tuple[str, ...], settings: _Options, submission: Submission | None) -> Tuned:
-    if settings.data is None:
-        raise click.UsageError("Missing option '--data'")
+    if settings.data is None and not sys.stdin.isatty():
+        raise click.UsageError("Missing option '--data': without it, a terminal is needed to confirm the folder")
     outputs = [settings.output, settings.output.with_suffix(".sh")]
     for path in outputs:
         if path.exists():
             raise InputError("already exists", where=path, todo="name another with -o")
     check_outputs(outputs, [settings.profile, settings.advice])
-    return tune(command, settings.data, settings, submission=submission, progress=_show_last)
+    if settings.profile is None and settings.advice is None and submission is None and _tracer_here() is not None:
+        click.echo("Traces       one run first, which is not measured")
+    confirm = (lambda question: click.confirm(question, err=True)) if settings.data is None else None
+    data = settings.data or Path.cwd()
+    return tune(command, data, settings, submission=submission, progress=_show_last, confirm=confirm)
 
 
 def _continuation(tuned: Tuned, state: Path, *, is_submitted: bool) -> str:
@@ -516,7 +582,12 @@ def _save(tuned: Tuned, output: Path) -> None:
 
 
 def _show_last(tuned: Tuned) -> None:
-    _show_run(tuned, tuned.runs[-1])
+    if not tuned.runs:
+        click.echo(plan_text(tuned), nl=False)
+    else:
+        _show_run(tuned, tuned.runs[-1])
+        if len(tuned.runs) == 1:
+            click.echo(cost_line(tuned, number_of_runs(tuned)), nl=False)
 
 
 def _show_run(tuned: Tuned, run: TunedRun) -> None:

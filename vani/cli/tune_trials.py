@@ -3,34 +3,41 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import shutil
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
+import numpy as np
+
+import vani.tune
 from vani.advisors.measured import trial_of
 from vani.advisors.mpiio import hint_lines
 from vani.cli.apply import run_script, undo_script
 from vani.cli.profile import profile as profile_of
 from vani.collect.file_systems import layout_problem
-from vani.collect.tracing.launchers import mapped
-from vani.collect.tracing.line import TracedLine, begin_folder
+from vani.collect.tracing.launchers import launcher_of, mapped, programs_at
+from vani.collect.tracing.line import TracedLine, begin_folder, is_static, preloaded
 from vani.collect.tracing.trace import trace
 from vani.collect.tracing.tracers import logs_since
 from vani.errors import InputError, VaniError
+from vani.kernels.build import compile_units, compiler
 from vani.models.io_time import io_seconds, io_time
+from vani.readers.programs import program_behind
 from vani.render.script import Step, layout_line, missing_program, render_steps
 from vani.render.wording import measured_gain
 from vani.schema.advice import Advice
 from vani.schema.tuned import Candidate, NotTried, RunIO, Setting, Tuned, TunedSetting
+from vani.tune.session import Line
 from vani.units import counted
 
 if TYPE_CHECKING:
     from vani.advisors.measured import Trial
-    from vani.schema.advice import Expected, Measured, NoRecommendation, Recommendation, TunableSetting
+    from vani.schema.advice import Expected, Measured, Recommendation, TunableSetting
     from vani.schema.profile import Profile
 
 
@@ -83,25 +90,59 @@ def candidates_of(advice: Advice, data: Path, program: Program) -> tuple[list[Ca
                     rounds[index].append(candidate)
         if why:
             not_tried.append(NotTried(rule=item.rule, why=why))
-    # Settings that a rule mentions without recommending them come last, since their effect is unknown.
-    for silent in advice.no_recommendation:
-        for tunable in silent.settings:
-            if _refusal(tunable, data, program) is None:
-                settings = [Setting.of_tunable(tunable, value) for value in tunable.values]
-                rounds.append([_unknown(silent, setting) for setting in settings])
     candidates: dict[str, Candidate] = {}
     for values in rounds:
         for candidate in values:
             candidates.setdefault(candidate.setting.label, candidate)
-    if not candidates and advice.system.name is None:
-        why = "no machine is described: layouts of the folder need --system NAME or a system.yaml"
-        not_tried.append(NotTried(rule="layouts", why=why))
     return [*candidates.values()], not_tried
 
 
-def _unknown(silent: NoRecommendation, setting: Setting) -> Candidate:
-    reason = f"no rule can judge this setting, so it was tried ({silent.why})"
-    return Candidate(rule=silent.rule, name=TRIAL, reason=reason, expected=None, setting=setting)
+def trials_of(layouts: Sequence[str], command: Sequence[str], known: Sequence[Candidate]) -> list[Candidate]:
+    """Settings that no rule names: layouts of the output folder, and settings of the MPI that the program uses."""
+    trials: list[tuple[str, dict[str, Any]]] = []
+    if not any(candidate.setting.layout for candidate in known):
+        trials += [("the file system offers this layout", {"layout": value}) for value in layouts]
+    if not any(candidate.setting.hints for candidate in known):
+        libraries = linked_libraries(command)
+        for family, settings in _MPI_TRIALS.items():
+            if library := next((name for name in libraries if re.match(family, name)), None):
+                trials += [(f"the program is linked with {library}", setting) for setting in settings]
+    common = {"rule": "trial", "name": TRIAL, "expected": None}
+    return [
+        Candidate.model_validate({**common, "reason": f"{why}; no rule can judge it", "setting": setting})
+        for why, setting in trials
+    ]
+
+
+_MPI_TRIALS: Final = {
+    r"libmpi(ch|fort|_intel|cxx)?\.so\.1\d|libmpi(ch)?_\w+\.so|libmpich": (
+        {"hints": {"romio_cb_write": "enable"}},
+        {"hints": {"romio_ds_write": "disable"}},
+        {"hints": {"cb_buffer_size": "16777216"}},
+    ),
+    r"libmpi(_\w+)?\.so\.[2-9]\d": (
+        {"environment": {"OMPI_MCA_io_ompio_num_aggregators": "4"}},
+        {"environment": {"OMPI_MCA_io_ompio_bytes_per_agg": "16777216"}},
+        {"environment": {"OMPI_MCA_io": "romio341"}},
+    ),
+}
+"""Settings of ROMIO (MPICH and its relatives) and of OMPIO (Open MPI), by the names of their libraries."""
+
+
+def linked_libraries(command: Sequence[str]) -> list[str]:
+    """Libraries of MPI that the programs in a command name in their dynamic sections."""
+    libraries: dict[str, None] = {}
+    for word in command:
+        path = shutil.which(word) if "/" not in word else word
+        try:
+            content = Path(path or "").read_bytes() if path else b""
+        except OSError:
+            continue
+        # The names of needed libraries are in the dynamic string table.
+        if content[:4] == b"\x7fELF":
+            names = re.findall(rb"\0(libmpi[\w.+-]*\.so[.\d]*)(?=\0)", content)
+            libraries.update((name.decode("ascii", "replace"), None) for name in names)
+    return list(libraries)
 
 
 def in_order(
@@ -239,35 +280,13 @@ IOTracer = Literal["recorder", "strace", "dftracer"]
 
 
 @dataclass
-class DarshanLogs:
-    """Finds the logs that Darshan wrote for a run; does not affect the run."""
-
-    environment: Mapping[str, str] = field(default_factory=lambda: os.environ)
-    _begin_s: float = 0.0
-
-    def line(
-        self, number: int, command: Sequence[str], environment: Mapping[str, str]
-    ) -> tuple[list[str], dict[str, str]]:
-        del number
-        self._begin_s = time.time()
-        return list(command), dict(environment)
-
-    def measured(self, number: int) -> tuple[float, RunIO] | str:
-        del number
-        logs = logs_since(self._begin_s, self.environment)
-        return logs if isinstance(logs, str) else _measured(logs, "darshan")
-
-
-@dataclass
 class TracedRuns:
     """Runs each command under a tracer; the trace is removed once its profile, `run-N.json`, has been written."""
 
     tracer: IOTracer
     state: Path
 
-    def line(
-        self, number: int, command: Sequence[str], environment: Mapping[str, str]
-    ) -> tuple[list[str], dict[str, str]]:
+    def line(self, number: int, command: Sequence[str], environment: Mapping[str, str]) -> Line:
         # Remove what a killed run left behind.
         shutil.rmtree(self._folder(number), ignore_errors=True)
         planned = trace(command, output=self._folder(number), tracer=self.tracer, dry_run=True, environment=environment)
@@ -318,3 +337,98 @@ def io_of(profile: Profile, source: Literal["darshan", IOTracer]) -> tuple[float
 
 def _rounded(seconds: float | None) -> float | None:
     return None if seconds is None else round(seconds, 6)
+
+
+_SOURCE: Final = Path(vani.tune.__file__).with_name("timer.c")
+_MAGIC: Final = b"vanitim1"
+_HEAD: Final = np.dtype([("magic", "S8"), ("kinds", "<i8", 3), ("mapped", "<i8"), ("intervals", "<i8")])
+_NS: Final = 1e9
+
+
+@dataclass
+class TimedRuns:
+    """Measures each run by the logs that Darshan wrote for it, or else by the preloaded timer.
+
+    Parameters
+    ----------
+    state
+        Folder for the compiled timer and what it writes.
+    """
+
+    state: Path
+    _begin_s: float = 0.0
+    _why: str = ""
+
+    def line(self, number: int, command: Sequence[str], environment: Mapping[str, str]) -> Line:
+        folder, self._begin_s = self._folder(number), time.time()
+        # Remove what a killed run left behind.
+        shutil.rmtree(folder, ignore_errors=True)
+        try:
+            library = self._library()
+            static = _static_program(command, environment)
+            self._why = "" if static is None else f"{static} is linked statically: no timer can be preloaded"
+            added = {"VANI_TIMER": str(folder)}
+            line = preloaded("timer", command, library, added, environment, program_behind(command))
+            folder.mkdir()
+        except (InputError, OSError) as error:
+            self._why = f"the timer cannot be used: {error}"
+            return list(command), dict(environment)
+        return line.words, {**environment, **line.variables}
+
+    def measured(self, number: int) -> tuple[float, RunIO] | str:
+        logs, folder = logs_since(self._begin_s, os.environ), self._folder(number)
+        by_darshan = logs if isinstance(logs, str) else _measured(logs, "darshan")
+        timed = self._why or timer_result(folder)
+        shutil.rmtree(folder, ignore_errors=True)
+        if isinstance(by_darshan, str):
+            return f"{by_darshan}; {timed}" if isinstance(timed, str) else timed
+        return by_darshan
+
+    def _folder(self, number: int) -> Path:
+        return self.state / f"run-{number}.timer"
+
+    def _library(self) -> Path:
+        """The timer, compiled once per session. Raises OSError if it cannot be compiled."""
+        library = self.state / "timer.so"
+        if not library.is_file():
+            command = compiler()
+            if command is None:
+                raise OSError("no C compiler (cc) is installed")
+            compile_units(command, [_SOURCE], library, ["-ldl"])
+        return library
+
+
+def timer_result(folder: Path) -> tuple[float, RunIO] | str:
+    """I/O time of a run (s) and its parts, from the files of its processes; or why it is unknown."""
+    intervals, kinds, mapped = [], np.zeros(3), 0
+    for path in folder.iterdir():
+        content = path.read_bytes()
+        if len(content) < _HEAD.itemsize or content[:8] != _MAGIC:
+            continue
+        head = np.frombuffer(content, _HEAD, count=1)[0]
+        rows = np.frombuffer(content, "<i8", offset=_HEAD.itemsize)
+        count = min(max(int(head["intervals"]), 0), len(rows) // 2)
+        intervals.append(rows[: 2 * count].reshape(-1, 2))
+        kinds = np.maximum(kinds, head["kinds"] / _NS)
+        mapped += int(head["mapped"])
+    if not intervals:
+        return "no process of the run loaded the timer"
+    merged = np.concatenate(intervals)
+    merged = merged[np.argsort(merged[:, 0])]
+    ends = np.maximum.accumulate(merged[:, 1])
+    # Time within an interval that no earlier one has covered.
+    covered = np.concatenate([merged[:1, 0], np.maximum(ends[:-1], merged[1:, 0])])
+    seconds = float(np.maximum(ends - covered, 0).sum() / _NS)
+    read, write, metadata = (round(min(value, seconds), 6) for value in kinds.tolist())
+    most = None if mapped else round(seconds, 6)
+    return seconds, RunIO(source="timer", read_s=read, write_s=write, metadata_s=metadata, most_s=most)
+
+
+def _static_program(command: Sequence[str], environment: Mapping[str, str]) -> str | None:
+    """The command's program if it is linked statically, else None."""
+    program = list(command[program_behind(command) :])
+    launcher = launcher_of(program, environment)
+    if launcher is not None:
+        program = program[programs_at(program, launcher)[0] :]
+    path = shutil.which(program[0], path=environment.get("PATH", os.defpath))
+    return program[0] if path is not None and is_static(Path(path)) else None

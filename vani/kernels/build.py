@@ -99,27 +99,38 @@ def compile_kernels(into: Path, *, more_flags: Sequence[str] = ()) -> Path | Non
     # In the same folder, so that a rename replaces the old file atomically.
     with tempfile.TemporaryDirectory(dir=into, prefix=".kernels-") as folder:
         library = Path(folder) / "kernels.so"
-        units = [str(path) for path in sources() if path.suffix == ".c"]
-        try:
-            done = subprocess.run(
-                [*command, *FLAGS, *more_flags, *units, "-o", str(library)],
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                check=False,
-                timeout=_PATIENCE_S,
-            )
-        except subprocess.TimeoutExpired as error:
-            raise OSError(f"{command[0]} takes more than {_PATIENCE_S:g} s") from error
-        if done.returncode or not library.is_file():
-            said = done.stdout.decode(errors="replace").strip()
-            raise OSError(f"{command[0]} cannot compile the kernels: {_reason(said, done.returncode)}")
+        compile_units(command, [path for path in sources() if path.suffix == ".c"], library, more_flags)
         target = into / f"kernels-{_digest_of_sources()}-{_digest(library.read_bytes())}.so"
         library.replace(target)
     for old in into.glob("kernels-*.so"):
         if old != target:
             old.unlink(missing_ok=True)
     return target
+
+
+def compile_units(command: Sequence[str], units: Sequence[Path], library: Path, more_flags: Sequence[str] = ()) -> None:
+    """Compile C files into a shared object with the words of a compiler command.
+
+    Raises
+    ------
+    OSError
+        The compiler fails.
+    """
+    words = [*command, *FLAGS, *map(str, units), "-o", str(library), *more_flags]
+    try:
+        done = subprocess.run(
+            words,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            check=False,
+            timeout=_PATIENCE_S,
+        )
+    except subprocess.TimeoutExpired as error:
+        raise OSError(f"{command[0]} takes more than {_PATIENCE_S:g} s") from error
+    if done.returncode or not library.is_file():
+        said = done.stdout.decode(errors="replace").strip()
+        raise OSError(f"{command[0]} cannot compile the {library.stem}: {_reason(said, done.returncode)}")
 
 
 def _reason(said: str, status: int) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from vani.errors import one_line
 from vani.models.io_time import HARDLY
 from vani.schema.tuned import LEAST_GAIN
-from vani.units import counted, format_number
+from vani.units import counted, format_bytes, format_number, format_seconds
 
 if TYPE_CHECKING:
     from vani.schema.tuned import Result, Tuned, TunedRun
@@ -17,12 +17,34 @@ if TYPE_CHECKING:
 _WIDTH = 46
 _OUTCOMES = {
     "running": "under way",
-    "failed": "failed",
+    "failed": "crashed",
     "not_verified": "wrong results",
     "not_applied": "not applied",
     "too_slow": "too slow",
     "interrupted": "interrupted",
 }
+
+
+def plan_text(tuned: Tuned) -> str:
+    """The settings that the session may try, each with its reason, before the first run."""
+    lines = [f"Tries        {item.setting.label}: {item.reason}" for item in tuned.candidates]
+    return "".join(f"{one_line(line)}\n" for line in lines or ["Tries        no setting: none is known"])
+
+
+def cost_line(tuned: Tuned, most: int | None) -> str:
+    """Time and room that the rest of the session needs, after the first run; empty if nothing more is run."""
+    gain = tuned.most_gain
+    if tuned.first is None or tuned.first.seconds is None or most is None or not tuned.candidates:
+        return ""
+    if gain is not None and gain < LEAST_GAIN:
+        return ""
+    rest = max(0, most - 1)
+    room = f"; each writes {format_bytes(tuned.run_bytes)}" if tuned.run_bytes else ""
+    stays = "stays (--keep)" if tuned.keep else "is removed after its run"
+    return (
+        f"At most      {counted(rest, 'more run')}, about {format_seconds(rest * tuned.first.seconds)} in all{room}, "
+        f"which {stays}\n"
+    )
 
 
 def run_line(tuned: Tuned, run: TunedRun, most: int | None) -> str:
@@ -73,18 +95,22 @@ def result_text(tuned: Tuned, saved: Path | None, continuation: str = "") -> str
     if result is None:
         lines += (continuation or "To continue the session: vani tune --resume").splitlines()
     lines += [f"Not tried    {item.rule}: {item.why}" for item in tuned.not_tried]
+    run = {index for each in tuned.runs for index in each.candidates}
+    left = [item.setting.label for index, item in enumerate(tuned.candidates) if index not in run]
+    if result is not None and result.verdict in ("not_proven", "nothing_helps") and left:
+        lines.append(f"Not reached  {'; '.join(left)}: vani tune --resume --more {2 * len(left)}")
     first = tuned.first
     if first is not None and first.io_why and tuned.io_time != "off":
-        lines.append(f"I/O time     is not known: {first.io_why}; --io-time recorder traces each run")
+        lines.append(f"I/O time     is not known, so the whole run was judged: {first.io_why}")
     if saved is not None and tuned.settings:
         script = shlex.quote(str(saved.with_suffix(".sh")))
         lines.append(
             f"Next         sh {script} --apply    undo: sh {script} --undo    lines for the job: sh {script} --job"
         )
-    folders = [run.folder for run in tuned.runs if tuned.fresh == "subfolder" and Path(run.folder).is_dir()]
+    folders = [run.folder for run in tuned.runs if tuned.fresh != "emptied" and Path(run.folder).is_dir()]
     if folders:
         lines.append(
-            f"Output of {counted(len(folders), 'run')} is in {tuned.data}/vani-tune-*; you may remove it"
+            f"Output of {counted(len(folders), 'run')} is in {', '.join(folders)}; you may remove it"
         )
     return "\n".join(map(one_line, lines)) + "\n"
 
@@ -93,17 +119,18 @@ def _sentence(tuned: Tuned, result: Result) -> str:
     noise = "" if result.noise is None else f" Repeated runs differ by {format_number(100 * result.noise, 2)} %."
     label = tuned.setting(result.candidates).label
     runs = f"{result.as_is_runs} + {result.best_runs} runs"
-    interval = (
-        ""
-        if result.low is None or result.high is None or result.confidence is None
-        else f" ({result.low:.2f} to {result.high:.2f} "
-        f"at {format_number(100 * result.confidence)} % confidence, {runs})"
-    )
+    low, high = (result.io_low, result.io_high) if result.judged_by == "io_s" else (result.low, result.high)
+    interval = ""
+    if low is not None and high is not None and result.confidence is not None:
+        interval = f" ({low:.2f} to {high:.2f} at {format_number(100 * result.confidence)} % confidence, {runs})"
+    what, by, other = "the run", result.speedup, ("I/O", result.io_speedup)
+    if result.judged_by == "io_s":
+        what, by, other = "I/O", result.io_speedup, ("the run", result.speedup)
+    also = "" if other[1] is None else f"; {other[0]} {other[1]:.2f} times"
     if result.verdict == "proven":
-        io = "" if result.io_speedup is None else f"; I/O {result.io_speedup:.2f} times"
-        return f"Proven: {result.speedup:.2f} times as fast with {label}{interval}{io}.{noise}"
+        return f"Proven: {what} is {by:.2f} times as fast with {label}{interval}{also}.{noise}"
     if result.verdict == "not_proven":
-        looks = f"{label} looks {result.speedup:.2f} times as fast{interval or f' ({runs})'}"
+        looks = f"{what} looks {by:.2f} times as fast with {label}{interval or f' ({runs})'}{also}"
         return f"Not proven: {looks}; {result.why}.{noise}"
     if result.verdict == "nothing_to_gain":
         return f"Nothing to tune: {result.why}."

@@ -1,17 +1,21 @@
 """Which setting to run next, and what the runs show.
 
-Both follow from the runs alone, so an interrupted session continues where it stopped. After a run without settings,
-each candidate is added to the best combination so far and stays if it makes that faster. The rest of the budget
-alternates between no settings and the best. The session ends after the first run if even removing all I/O would gain
-too little. A candidate is left out if `Tuned.later_runs` runs with it are not expected to save the cost of its trial.
+Both follow from the runs alone, so an interrupted session continues where it stopped.
 
-Deciding on the runs that also selected the best favours it. The error rate is therefore divided by the number of
-tried settings and of possible decisions (Bonferroni), so the probability of calling a setting without effect proven
-stays below `ERROR_RATE`.
+- After a run without settings, each candidate is run, on top of those that looked much faster so far.
+- All later runs compare the candidates that may still decide (`_Search.next`): each is the combination that the runs
+  so far predict worst (D-optimal design), so with one candidate left, runs with and without it alternate. A proven
+  candidate stays set while others are compared on top of it.
+- Logarithms of times are fitted by one effect per candidate, by least squares, so every run counts for every candidate.
+  Effects without evidence are left out of the model, which leaves more runs to estimate the noise.
+- A candidate is proven if Student's test of its effect rejects 0. Each member of a package passes its own test; one
+  that is undecided is dropped.
+- The session ends early if a test is decided beyond doubt, if no candidate looks faster, or after the first run if even
+  removing all I/O would gain too little. A candidate is left out if `Tuned.later_runs` runs with it are not expected to
+  save the cost of its trial.
 
-Run-to-run noise is relative, so logarithms of times are compared. Student's test with a common variance needs fewer
-runs than Welch's, which can hardly decide anything with two runs each; it is exact if the logarithms are normal. With
-two runs each, no permutation test reaches an error rate below 1 in 6.
+A session without any effect proves a setting with a probability of at most `ERROR_RATE`: the rate is divided by the
+number of candidates (Bonferroni), and between early looks, the end, and extensions of the session.
 
 Before a setting is tried, the logarithm of its speed-up is assumed normal, with the median and 80 % range of the
 recommendation's own estimate. Recommendations without a number all get the same wide range.
@@ -20,45 +24,93 @@ recommendation's own estimate. Recommendations without a number all get the same
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import product
 from statistics import NormalDist
-from typing import Final
+from typing import Final, Literal
 
-from vani.models.measured_gain import noise_of
+import numpy as np
+
 from vani.schema.tuned import LEAST_GAIN, Candidate, NotTried, Result, Tuned, TunedRun
 from vani.units import counted, format_number
 
+Combination = tuple[int, ...]
+
 
 @dataclass(frozen=True)
-class Comparison:
-    """The speed-up and its confidence interval. The ends are None if one setting ran only once."""
+class Fit:
+    """Effects of candidates on the logarithm of a run's time, by least squares.
 
-    speedup: float
-    low: float | None
-    high: float | None
-
-
-def compare(before: Sequence[float], after: Sequence[float], error_rate: float) -> Comparison:
-    """Compare run times in seconds. Each end of the interval is wrong with probability `error_rate`.
-
-    Raises
-    ------
-    ImportError
-        scipy is not installed.
+    Attributes
+    ----------
+    columns
+        Candidates with an effect in the model; the others have none.
+    effects
+        Logarithm of the speed-up by each of them, shape (columns,).
+    covariance
+        Covariance of the effects, divided by the variance of a run, shape (columns, columns).
+    deviation
+        Standard deviation of a run's logarithm.
+    freedom
+        Degrees of freedom of `deviation`; at 0 it is unknown, and 0.
     """
-    logs = [[math.log(max(value, 1e-9)) for value in times] for times in (before, after)]
-    difference = sum(logs[0]) / len(before) - sum(logs[1]) / len(after)
-    if min(len(before), len(after)) < 2:
-        return Comparison(math.exp(difference), None, None)
+
+    columns: Combination
+    effects: np.ndarray
+    covariance: np.ndarray
+    deviation: float
+    freedom: int
+
+    @property
+    def ratios(self) -> np.ndarray:
+        """Ratio of each effect to its standard error."""
+        errors = self.deviation * np.sqrt(np.diag(self.covariance))
+        return self.effects / np.maximum(errors, 1e-9)
+
+    def interval(self, members: Sequence[int], error_rate: float) -> tuple[float, float, float]:
+        """Speed-up by several candidates together, and the ends of its interval, each wrong at `error_rate`."""
+        weights = np.isin(self.columns, members).astype(float)
+        effect, error = weights @ self.effects, self.deviation * math.sqrt(weights @ self.covariance @ weights)
+        reach = error * _quantile(error_rate, self.freedom) if self.freedom else math.inf
+        low, high = (math.exp(min(max(effect + sign * reach, -700), 700)) for sign in (-1, 1))
+        return math.exp(effect), low, high
+
+
+def fitted(runs: Sequence[tuple[Combination, float]], columns: Sequence[int]) -> Fit:
+    """Fit an effect of each of these candidates to runs, given as candidates and seconds."""
+    ordered = tuple(columns)
+    table = np.array([[1.0, *(index in candidates for index in ordered)] for candidates, _ in runs])
+    logs = np.log([max(seconds, 1e-9) for _, seconds in runs])
+    inverse = np.linalg.pinv(table.T @ table)
+    solution = inverse @ table.T @ logs
+    freedom = len(runs) - int(np.linalg.matrix_rank(table))
+    squares = float(((logs - table @ solution) ** 2).sum())
+    deviation = math.sqrt(squares / freedom) if freedom > 0 else 0.0
+    return Fit(ordered, -solution[1:], inverse[1:, 1:], deviation, freedom)
+
+
+def _quantile(error_rate: float, freedom: int) -> float:
     from scipy.special import stdtrit  # noqa: PLC0415 - an extra, and slow to load
 
-    # Not scipy's own test: it warns if all runs of a setting took equally long, as with a clock of whole seconds.
-    freedom = len(before) + len(after) - 2
-    squares = sum((value - sum(values) / len(values)) ** 2 for values in logs for value in values)
-    deviation = math.sqrt(squares / freedom * (1 / len(before) + 1 / len(after)))
-    reach = deviation * float(stdtrit(freedom, 1 - error_rate))
-    return Comparison(math.exp(difference), math.exp(difference - reach), math.exp(difference + reach))
+    return float(stdtrit(freedom, 1 - error_rate))
+
+
+_NOTABLE: Final = 0.01
+"""Error rate of the test by which the model contains another effect (our choice, by simulation)."""
+
+
+def _model(runs: Sequence[tuple[Combination, float]], tried: Sequence[int]) -> Fit:
+    """The clearest gain, and each further effect with evidence of its own (forward selection)."""
+    fit = fitted(runs, ())
+    while left := [index for index in tried if index not in fit.columns]:
+        wider = [fitted(runs, (*fit.columns, index)) for index in left]
+        best = max(wider, key=lambda item: abs(item.ratios[-1]) if fit.columns else item.ratios[-1])
+        if best.freedom < 1 or (fit.columns and abs(best.ratios[-1]) < _quantile(_NOTABLE, best.freedom)):
+            break
+        fit = best
+    return fit
 
 
 FASTER: Final = (0.9, 1.1, 1.35)
@@ -101,12 +153,20 @@ def _speedups(candidate: Candidate, seconds: float) -> tuple[float, float, float
 
 ERROR_RATE: Final = 0.05
 """Share of sessions without any real effect that may call a setting proven."""
+_EARLY: Final = 0.1
+"""Share of `ERROR_RATE` for ending before the budget is used up (our choice)."""
+_ENOUGH: Final = 9
+"""Runs of a budget whose end may use up `ERROR_RATE`; a smaller one leaves more for an extension."""
+_SHARES: Final = {True: (0.8, 0.1), False: (0.5, 0.25)}
+"""For a budget of at least `_ENOUGH` runs and for others: shares of `ERROR_RATE` for its end and for the first
+extension; each further one has half of that (`python -m benchmarks.tune --noise` checks the sum)."""
 _MAX_RUNS: Final = 100
 """Most runs for a budget in seconds with a very short program."""
-_REPEATED: Final = 3
-"""Runs that do not explore: the first without settings, and a repetition of it and of the best."""
-
-Combination = tuple[int, ...]
+_RIVAL: Final = 0.5
+"""Share of the largest effect from which another candidate is compared further (our choice, by simulation)."""
+_MOST_RIVALS: Final = 5
+_TOP: Final = 0.2
+"""Share of the run that a candidate must have saved so that later ones are first run on top of it (our choice)."""
 
 
 def number_of_runs(tuned: Tuned) -> int | None:
@@ -119,6 +179,14 @@ def number_of_runs(tuned: Tuned) -> int | None:
             return None
         limits.append(min(_MAX_RUNS, max(1, int(most_seconds / max(first, 1e-3)))))
     return min(limits, default=_MAX_RUNS)
+
+
+def extended(tuned: Tuned, more: int) -> Tuned:
+    """The session with runs added to its budget, and without its result."""
+    ends = [] if tuned.result is None else [len(_counted(tuned))]
+    most = max(number_of_runs(tuned) or 1, len(_counted(tuned))) + more
+    changes = {"most_runs": most, "most_seconds": None, "most_node_hours": None, "ended": None, "result": None}
+    return tuned.model_copy(update=changes | {"settings": [], "earlier_ends": [*tuned.earlier_ends, *ends]})
 
 
 def not_worth_a_run(tuned: Tuned) -> list[NotTried]:
@@ -141,91 +209,221 @@ def not_worth_a_run(tuned: Tuned) -> list[NotTried]:
 
 def next_candidates(tuned: Tuned) -> list[int] | None:
     """Indices of the candidates for the next run, empty for no settings; None if the session is over."""
-    as_is = _seconds(tuned, ())
     if _has_failed(tuned, ()):
         return None
-    if not as_is:
+    if _first(tuned, ()) is None:
         return []
     most = number_of_runs(tuned) or 1
     if len(_counted(tuned)) >= most or _is_spent(tuned) or _has_nothing_to_gain(tuned):
         return None
-    explored, helped, wanted = _exploration(tuned, most)
-    if wanted is not None:
-        return list(wanted)
-    best = _best(tuned, helped)
-    if best is None:
-        # A second run shows the noise, and whether the first was fast by chance.
-        return [] if len(as_is) < 2 and explored else None
-    times = _seconds(tuned, best)
-    if len(as_is) == len(times) >= 2 and _is_proven(tuned, best, explored, most):
-        return None
-    if len(as_is) > len(times):
-        return list(best)
-    # An incomplete pair decides nothing.
-    return [] if most - len(_counted(tuned)) >= 2 + len(as_is) - len(times) else None
+    search = _Search.of(tuned, most)
+    if search.unexplored is not None:
+        return list(search.unexplored) if most >= 2 else None
+    # A second run without settings shows the noise, and whether the first was fast by chance.
+    if len(search.tried) and len(_seconds(tuned, ())) < 2:
+        return []
+    chosen = search.next()
+    if chosen is None and most - len(_counted(tuned)) >= 2 and not search.proven(search.fit, search.error_rates[1]):
+        # A candidate that the budget did not reach at first must run twice to be proven.
+        chosen = _Search.of(tuned, most, is_wide=True).unexplored
+    return None if chosen is None else list(chosen)
+
+
+@dataclass(frozen=True)
+class _Search:
+    """Findings from the runs of a session so far."""
+
+    tuned: Tuned
+    most: int
+    runs: Sequence[tuple[Combination, float]]
+    """Candidates and seconds of each run that ended."""
+    tried: Combination
+    """Candidates that ran at least once without failing."""
+    unexplored: Combination | None
+    """The next combination with a candidate that has not been run; None if there is none."""
+
+    @staticmethod
+    def of(tuned: Tuned, most: int, *, is_wide: bool = False) -> _Search:
+        runs = measured_runs(tuned)
+        tried: list[int] = []
+        first = dict(reversed(runs))
+        best: Combination = ()
+        fastest, unexplored = first[()], None
+        for place, index in enumerate(_worth_trying(tuned)):
+            is_reached = is_wide or any(index in run.candidates for run in tuned.runs)
+            if place >= max(1, (most - 1) // 2) and not is_reached:
+                break
+            setting = tuned.candidates[index].setting
+            combination = (*(item for item in best if not setting.excludes(tuned.candidates[item].setting)), index)
+            if tuned.setting([*combination]) == tuned.setting([*best]):
+                continue
+            seconds = first.get(combination)
+            if seconds is None and not _has_failed(tuned, combination):
+                unexplored = combination
+                break
+            if seconds is not None:
+                tried.append(index)
+                if seconds < fastest * (1 - _TOP):
+                    best, fastest = combination, seconds
+        return _Search(tuned, most, runs, tuple(tried), unexplored)
+
+    @cached_property
+    def fit(self) -> Fit:
+        """The model that decides."""
+        return _model(self.runs, self.tried)
+
+    @property
+    def error_rates(self) -> tuple[float, float]:
+        """Error rates of a test of one candidate: before the end of the budget, and at its end."""
+        ends, count = self.tuned.earlier_ends, max(1, len(self.tried))
+        end, extension = _SHARES[(ends or [self.most])[0] >= _ENOUGH]
+        share = extension / 2 ** (len(ends) - 1) if ends else end
+        looks = max(1, self.most - 1 - count)
+        return _EARLY * ERROR_RATE / count / looks, share * ERROR_RATE / count
+
+    def proven(self, fit: Fit, error_rate: float) -> Combination:
+        """Candidates whose own test is decided, largest effect first, if some run has all of them."""
+        if not fit.columns or fit.freedom < 1:
+            return ()
+        ratios, least = fit.ratios, _quantile(error_rate, fit.freedom)
+        ordered = sorted(range(len(fit.columns)), key=lambda at: -fit.effects[at])
+        passed = [fit.columns[at] for at in ordered if fit.effects[at] > _LEAST and ratios[at] >= least]
+        members: list[int] = []
+        for index in passed:
+            with_it = sum(index in run for run, _ in self.runs)
+            if 2 <= with_it <= len(self.runs) - 2 and any({*members, index} <= set(run) for run, _ in self.runs):
+                members.append(index)
+        return tuple(members)
+
+    def next(self) -> Combination | None:
+        """The combination that decides most; None if nothing is left to decide."""
+        fit = fitted(self.runs, self.tried)
+        settled = self.proven(self.fit, self.error_rates[0])
+        best = max((fit.effects[self.tried.index(index)] for index in settled), default=0.0)
+        undecided = [
+            (effect, index)
+            for effect, index in sorted(zip(fit.effects, self.tried, strict=True), reverse=True)
+            # Another value of a proven setting is a rival only where it looks better.
+            if index not in settled and effect > _LEAST and (self._fits(index, settled) or effect > best)
+        ]
+        rivals = [index for effect, index in undecided if effect >= _RIVAL * undecided[0][0]][:_MOST_RIVALS]
+        if not rivals:
+            return None
+        table = np.array([[1.0, *(index in run for index in (*settled, *rivals))] for run, _ in self.runs])
+        inverse = np.linalg.pinv(table.T @ table)
+        best_row, largest = None, -1.0
+        for chosen in self._subsets(rivals):
+            row = (*(index for index in settled if self._fits(index, chosen)), *chosen)
+            vector = np.array([1.0, *(index in row for index in (*settled, *rivals))])
+            variance = float(vector @ inverse @ vector)
+            if variance > largest + 1e-9 and not self._has_failed_part(row):
+                best_row, largest = row, variance
+        return best_row
+
+    def _subsets(self, rivals: Sequence[int]) -> Iterator[Combination]:
+        for flags in product((False, True), repeat=len(rivals)):
+            chosen = tuple(index for index, flag in zip(rivals, flags, strict=True) if flag)
+            if all(self._fits(index, chosen[:at]) for at, index in enumerate(chosen)):
+                yield chosen
+
+    def _fits(self, index: int, others: Sequence[int]) -> bool:
+        settings = self.tuned.candidates
+        return not any(settings[index].setting.excludes(settings[other].setting) for other in others)
+
+    def _has_failed_part(self, row: Combination) -> bool:
+        return any(set(run.candidates) <= set(row) for run in self.tuned.runs if run.outcome in _FAILED)
+
+
+_LEAST: Final = -math.log1p(-LEAST_GAIN)
 
 
 def result_of(tuned: Tuned) -> Result:
     """The result of a session, finished or so far."""
-    as_is = _seconds(tuned, ())
     if _has_failed(tuned, ()):
         failed = next(run for run in tuned.runs if not run.candidates and run.outcome in _FAILED)
-        return Result(
-            verdict="unfinished", why=f"run {failed.number}, without a setting: {failed.remark}", candidates=[]
-        )
-    if not as_is:
+        why = f"run {failed.number}, without a setting: {failed.remark}"
+        return Result(verdict="unfinished", why=why, candidates=[])
+    first = _first(tuned, ())
+    if first is None:
         return Result(verdict="unfinished", why="no run has finished", candidates=[])
     if _has_nothing_to_gain(tuned):
-        first, gain = as_is[0], tuned.most_gain or 0.0
+        gain = tuned.most_gain or 0.0
         why = (
             f"I/O takes {format_number(gain * first, 2)} s of {format_number(first)} s at most; without any, "
             f"the run would be {1 / (1 - gain):.3f} times as fast"
         )
-        return Result(verdict="nothing_to_gain", why=why, candidates=[], as_is_runs=len(as_is))
-    most = number_of_runs(tuned) or 1
-    explored, helped, _ = _exploration(tuned, most)
-    best = _best(tuned, helped)
-    noise = noise_of([as_is, *(_seconds(tuned, item) for item in explored)])
-    if best is None:
-        if not explored:
-            if not tuned.candidates:
-                why = "the advice has no setting outside the program"
-            elif not _worth_trying(tuned):
-                why = "no setting is expected to save enough to be worth a run"
-            else:
-                why = "the budget allowed no setting to be tried"
-                return Result(verdict="unfinished", why=why, candidates=[])
-            return Result(verdict="nothing_helps", why=why, candidates=[], as_is_runs=len(as_is))
-        tried = counted(len(explored), "setting")
+        return Result(verdict="nothing_to_gain", why=why, candidates=[], as_is_runs=1)
+    search = _Search.of(tuned, number_of_runs(tuned) or 1)
+    as_is = len(_seconds(tuned, ()))
+    if not any(run.candidates for run in tuned.runs):
+        if not tuned.candidates:
+            why = "the advice has no setting outside the program"
+        elif not _worth_trying(tuned):
+            why = "no setting is expected to save enough to be worth a run"
+        else:
+            return Result(verdict="unfinished", why="the budget allowed no setting to be tried", candidates=[])
+        return Result(verdict="nothing_helps", why=why, candidates=[], as_is_runs=as_is)
+    fit, all_effects = search.fit, fitted(search.runs, search.tried)
+    noise = next((each.deviation for each in (all_effects, fit) if each.freedom), None)
+    if not search.tried or max(all_effects.effects) <= _LEAST:
+        tried = counted(len({index for run in tuned.runs for index in run.candidates}), "setting")
         why = f"{tried} tried, none at least {100 * LEAST_GAIN:.0f} % faster than without settings"
-        return Result(verdict="nothing_helps", why=why, candidates=[], noise=noise, as_is_runs=len(as_is))
-    times = _seconds(tuned, best)
-    comparison = compare(as_is, times, _error_rate(len(explored), most))
-    # Decide only after equally many runs of both, as next_candidates() plans them.
-    is_decided = len(as_is) == len(times) >= 2
-    is_proven = is_decided and comparison.low is not None and comparison.low > 1
-    if is_proven:
-        why = f"faster than without settings in {len(times)} runs each"
-    elif len(as_is) < 2 or len(times) < 2:
+        return Result(verdict="nothing_helps", why=why, candidates=[], noise=noise, as_is_runs=as_is)
+    rate = search.error_rates[1]
+    members = search.proven(fit, rate)
+    best = members or (search.tried[int(np.argmax(all_effects.effects))],)
+    shown = fit if set(best) <= set(fit.columns) else fitted(search.runs, best)
+    by = {name: fitted(measured_runs(tuned, name), shown.columns) for name in ("seconds", "io_s") if _has(tuned, name)}
+    ends = {name: each.interval(best, rate) for name, each in by.items()}
+    speedup, low, high = ends["seconds"]
+    sides = [sum(sign == len(set(best) & set(run)) for run, _ in search.runs) for sign in (0, len(best))]
+    is_slower = judged_by(tuned) == "io_s" and members != () and high < 1
+    if is_slower:
+        why = "its I/O is faster, but the run as a whole is slower"
+    elif members:
+        why = f"faster than without it in {sides[0]} + {sides[1]} runs"
+    elif min(sides) < 2:
         why = "too few runs: each must run twice, which needs a budget of at least 4"
     else:
-        why = "the noise is too large or the difference too small: a larger budget may decide"
+        why = "the noise is too large or the difference too small: more runs may decide (vani tune --resume --more 4)"
+    io = ends.get("io_s", (None, None, None))
+    is_known = shown.freedom > 0
     return Result(
-        verdict="proven" if is_proven else "not_proven",
+        verdict="proven" if members and not is_slower else "not_proven",
         why=why,
         candidates=list(best),
-        speedup=comparison.speedup,
-        low=comparison.low,
-        high=comparison.high,
-        confidence=None if comparison.low is None else 1 - 2 * _error_rate(len(explored), most),
+        judged_by=judged_by(tuned),
+        speedup=speedup,
+        low=low if is_known else None,
+        high=high if is_known else None,
+        confidence=1 - 2 * rate if is_known else None,
         noise=noise,
-        as_is_runs=len(as_is),
-        best_runs=len(times),
-        io_speedup=_io_speedup(tuned, best),
+        as_is_runs=sides[0],
+        best_runs=sides[1],
+        io_speedup=io[0],
+        io_low=io[1] if is_known else None,
+        io_high=io[2] if is_known else None,
     )
 
 
 _FAILED: Final = ("failed", "not_verified", "not_applied", "too_slow")
+
+
+def judged_by(tuned: Tuned) -> Literal["io_s", "seconds"]:
+    """The time that decides: I/O time if every run has it and the user names no other, otherwise that of the run."""
+    return "io_s" if tuned.time is None and _has(tuned, "io_s") else "seconds"
+
+
+def _has(tuned: Tuned, name: str) -> bool:
+    ended = [run for run in tuned.runs if run.outcome == "ended"]
+    sources = {run.io and run.io.source for run in ended}
+    return all(getattr(run, name) for run in ended) and (name != "io_s" or len(sources) == 1)
+
+
+def measured_runs(tuned: Tuned, name: str | None = None) -> list[tuple[Combination, float]]:
+    """Candidates and time of each run that ended; by default the time that decides."""
+    name = name or judged_by(tuned)
+    return [(tuple(run.candidates), getattr(run, name)) for run in tuned.runs if run.outcome == "ended"]
 
 
 def _counted(tuned: Tuned) -> list[TunedRun]:
@@ -233,11 +431,7 @@ def _counted(tuned: Tuned) -> list[TunedRun]:
 
 
 def _seconds(tuned: Tuned, candidates: Combination) -> list[float]:
-    return [
-        run.seconds
-        for run in tuned.runs
-        if run.outcome == "ended" and tuple(run.candidates) == candidates and run.seconds is not None
-    ]
+    return [seconds for run, seconds in measured_runs(tuned, "seconds") if run == candidates and seconds is not None]
 
 
 def _first(tuned: Tuned, candidates: Combination) -> float | None:
@@ -282,66 +476,3 @@ def _worth_trying(tuned: Tuned) -> list[int]:
         for index, candidate in enumerate(tuned.candidates)
         if _expected_saving(tuned, candidate) * tuned.later_runs >= 1
     ]
-
-
-def _io_speedup(tuned: Tuned, best: Combination) -> float | None:
-    both = [
-        [run.io_s for run in tuned.runs if run.outcome == "ended" and tuple(run.candidates) == item and run.io_s]
-        for item in ((), best)
-    ]
-    return _mean(both[0]) / _mean(both[1]) if all(both) else None
-
-
-def _exploration(tuned: Tuned, most: int) -> tuple[list[Combination], list[Combination], Combination | None]:
-    """Combinations that were tried, those of them that helped, and the next one to try.
-
-    The first run of each decides, so the order never changes.
-    """
-    explored: list[Combination] = []
-    helped: list[Combination] = []
-    best: Combination = ()
-    fastest = _first(tuned, ()) or math.inf
-    for index in _worth_trying(tuned)[: max(1, most - _REPEATED)]:
-        combination = (*best, index)
-        if tuned.setting(list(combination)) == tuned.setting(list(best)):
-            continue
-        seconds = _first(tuned, combination)
-        if seconds is None and not _has_failed(tuned, combination):
-            return explored, helped, combination if most >= 2 else None
-        explored.append(combination)
-        if seconds is not None and seconds < fastest * (1 - LEAST_GAIN):
-            best, fastest = combination, seconds
-            helped.append(combination)
-    return explored, helped, None
-
-
-def _best(tuned: Tuned, helped: Sequence[Combination]) -> Combination | None:
-    """The combination with the fastest first run; None if none beats no settings by `LEAST_GAIN`.
-
-    It excludes candidates that did not gain that much when they were added, even if their run was slightly faster.
-
-    Repetitions do not change the choice: two equally fast combinations would otherwise share the repetitions, and
-    neither would get enough of them.
-    """
-    limit = _mean(_seconds(tuned, ())) * (1 - LEAST_GAIN)
-    firsts = {
-        item: seconds[0]
-        for item in helped
-        if not _has_failed(tuned, item) and (seconds := _seconds(tuned, item)) and _mean(seconds) < limit
-    }
-    return min(firsts, key=lambda item: firsts[item], default=None)
-
-
-def _mean(seconds: Sequence[float]) -> float:
-    return math.exp(sum(map(math.log, seconds)) / len(seconds))
-
-
-def _is_proven(tuned: Tuned, best: Combination, explored: Sequence[Combination], most: int) -> bool:
-    rate = _error_rate(len(explored), most)
-    low = compare(_seconds(tuned, ()), _seconds(tuned, best), rate).low
-    return low is not None and low > 1
-
-
-def _error_rate(explored: int, most: int) -> float:
-    """Error rate of one decision. There can be one for each setting after each pair of repetitions."""
-    return ERROR_RATE / max(1, explored) / max(1, (most - 1 - explored) // 2)

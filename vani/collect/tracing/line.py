@@ -70,7 +70,7 @@ def recorder_line(
     variables = {"RECORDER_TRACES_DIR": str(folder)}
     if launcher_of(command[behind:], environment) is None:
         variables["RECORDER_WITH_NON_MPI"] = "1"
-    return _preloaded("recorder", command, library, variables, environment, behind)
+    return preloaded("recorder", command, library, variables, environment, behind)
 
 
 def dftracer_line(
@@ -90,10 +90,10 @@ def dftracer_line(
         "DFTRACER_DATA_DIR": "all",
         "DFTRACER_LOG_FILE": str(folder / "run"),
     }
-    return _preloaded("dftracer", command, library, variables, environment, behind)
+    return preloaded("dftracer", command, library, variables, environment, behind)
 
 
-def _preloaded(
+def preloaded(
     tracer: str,
     command: Sequence[str],
     library: Path,
@@ -101,6 +101,13 @@ def _preloaded(
     environment: Mapping[str, str],
     behind: int,
 ) -> TracedLine:
+    """The command line with a library preloaded and variables set in each process, as its launcher requires.
+
+    Raises
+    ------
+    InputError
+        The launcher is unknown, or configured to pass no variables on.
+    """
     before = environment.get("LD_PRELOAD", "")
     variables = {"LD_PRELOAD": f"{library}:{before}" if before else str(library), **variables}
     before_it, traced = list(command[:behind]), command[behind:]
