@@ -11,7 +11,7 @@ from vani.advisors.rule import Gain, Perhaps
 from vani.models import calibration
 from vani.models.calibration import ANCHOR
 from vani.models.contention import CLIENT_RATE, path_of
-from vani.units import format_number, format_rate, format_seconds
+from vani.units import format_rate, format_seconds
 
 if TYPE_CHECKING:
     from vani.advisors.rule import Finding
@@ -19,27 +19,6 @@ if TYPE_CHECKING:
     from vani.schema.system import FileSystem, System
 
 SUPPLY = "supply rates of the file system and of the burst buffer (--system; `vani systems detect --measure`)"
-
-
-def anchored_gain(
-    metric: str, traced_s: float, before_s: float, after_s: float, method: str, system: System
-) -> Gain | str:
-    """The gain on `traced_s` seconds of the run from a storage model; a phrase if the model does not explain them.
-
-    `before_s` and `after_s` are the model's times with the present setting and with the new one.
-    """
-    anchored = calibration.anchored(traced_s, before_s, after_s, generic=system.generic)
-    if isinstance(anchored, str):
-        return anchored
-    wide = calibration.spread_of(generic=system.generic)
-    return Gain(
-        metric=metric,
-        before_s=traced_s,
-        after_s=min(traced_s, anchored.after_s),
-        best_s=min(traced_s, anchored.best_s),
-        worst_s=anchored.worst_s,
-        method=f"{method}; range: nine of ten measured runs are within a factor {format_number(wide, 2)}",
-    )
 
 
 def staging_gain(

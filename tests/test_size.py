@@ -23,8 +23,8 @@ SMALL = 30
 
 # Figure: its ceiling today, and the one in the end.
 CEILINGS: dict[str, tuple[float, float]] = {
-    "modules of the core": (373, 430),
-    "lines of the core": (65_210, 56_000),
+    "modules of the core": (372, 430),
+    "lines of the core": (65_450, 56_000),
     "modules of the centre": (119, 140),
     "lines of the centre": (21_621, 19_000),
     "share of imports": (0.076, 0.075),
