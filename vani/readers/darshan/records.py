@@ -387,8 +387,8 @@ def _module(log: Log, name: str) -> Module:
         # The oldest records of file parts name their file in their own name only, before the part's.
         names = log.names()
         files = {path: file for file, path in names.items()}
-        parts = [names.get(record, "").partition(":/")[0] for record in words[:, 0].copy().view(np.uint64).tolist()]
-        ids = np.array([files.get(path, 0) for path in parts], np.uint64).view(np.int64)
+        parts = [names.get(record, "").partition(":/") for record in words[:, 0].copy().view(np.uint64).tolist()]
+        ids = np.array([files.get(path, 0) if part else 0 for path, part, _ in parts], np.uint64).view(np.int64)
 
     def missing(counter: str) -> NDArray[np.int64]:
         return np.full(len(words), MISSING.get(counter, -1))
