@@ -88,6 +88,8 @@ nitpick_ignore = [
     ("py:class", "vani.analyzers.workload.Renames"),
     ("py:class", "vani.analyzers.int_table._ByCell"),
     ("py:class", "vani.columns.Texts"),
+    # The base of patterns, which the guide for them describes.
+    ("py:class", "vani.advisors.patterns.Pattern"),
     # Rows of tables and parts of documents, which the functions' texts describe.
     ("py:class", "Missed"),
     ("py:class", "vani.centre.service.advise.SiteAdvice"),
