@@ -312,8 +312,8 @@ def files(
         for name in ("direct_opens", "synchronous_opens")
         if name in survey.columns
     }
-    # A removal at the end makes no room for another file. A file without data may have been removed, too.
-    remains = ~np.isin(role_of[measured.listed], (ROLES.index(None), ROLES.index("temporary")))
+    # A removal at the end makes no room for another file.
+    remains = role_of[measured.listed] != ROLES.index("temporary")
     creations = np.zeros(len(measured.listed), np.int64)
     if {"makes", "removes"} <= set(survey.columns):
         creations = np.minimum(survey.at(measured.listed, "makes"), survey.at(measured.listed, "removes") + remains)
