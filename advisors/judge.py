@@ -19,10 +19,10 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from vani.advisors.anchored_gain import above_floor
 from vani.advisors.catalogue import find, patterns, pick
 from vani.advisors.commands import comment
 from vani.advisors.competing_findings import Cause, Judged, resolve, together
+from vani.advisors.floors import above_floor
 from vani.advisors.gains import WIDEST, before_bounds, is_measurable, of_run, without_little
 from vani.advisors.libraries import in_its_words
 from vani.advisors.matter.io_share import IOShare

@@ -1,4 +1,4 @@
-"""Gains from a storage model that explains the trace, and the least time that bytes need with any setting."""
+"""Floors: the least time that bytes need with any setting."""
 
 from __future__ import annotations
 
@@ -7,49 +7,15 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from vani.advisors.placement import own_stripes, present_stripes
-from vani.advisors.rule import Gain, Perhaps
-from vani.models import calibration
+from vani.advisors.rule import Perhaps
 from vani.models.calibration import ANCHOR
 from vani.models.contention import CLIENT_RATE, path_of
-from vani.units import format_rate, format_seconds
+from vani.units import format_rate
 
 if TYPE_CHECKING:
     from vani.advisors.rule import Finding
     from vani.schema.profile import FileEntity, Profile
     from vani.schema.system import FileSystem, System
-
-SUPPLY = "supply rates of the file system and of the burst buffer (--system; `vani systems detect --measure`)"
-
-
-def staging_gain(
-    metric: str,
-    traced_s: float,
-    before_s: float | None,
-    after_s: float | None,
-    method: str,
-    *,
-    generic: bool,
-) -> Gain | str:
-    """The gain for I/O that costs the run `traced_s`; a phrase if there is no number.
-
-    `before_s` is the model's present time of that I/O, and `after_s` its time with the files on the tier, including
-    copying; None if a rate is missing.
-    """
-    if before_s is None or after_s is None:
-        return SUPPLY
-    anchored = calibration.anchored(traced_s, before_s, after_s, generic=generic)
-    if isinstance(anchored, str):
-        return anchored
-    return Gain(
-        metric=metric,
-        before_s=traced_s,
-        after_s=anchored.after_s,
-        best_s=anchored.best_s,
-        worst_s=anchored.worst_s,
-        method=f"{method} (docs/models.md): {format_seconds(before_s)} expected as it is, {format_seconds(after_s)} "
-        "with copying; range: nine of ten measured runs",
-    )
-
 
 _DIRECTIONS: Final = {"read": (True,), "write": (False,), "data": (True, False)}
 """Directions (True: reads) in each metric that is a time of data."""
