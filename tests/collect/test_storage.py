@@ -363,7 +363,7 @@ def ceph(monkeypatch):
         ("/ceph", None, (4194304, 1, 4194304, "data")),
         ("/ceph", "/ceph/one/below", (1048576, 8, 67108864, "fast-1.b")),
         ("/ceph", "/ceph/other", (4194304, 1, 4194304, "data")),
-        # A mounted subvolume, above which nobody can look.
+        # A mounted subvolume: the folders above it are not visible.
         ("/volume", "/volume/me", (65536, 1, 4194304, "data")),
     ],
 )
