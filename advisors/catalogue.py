@@ -120,7 +120,6 @@ def page_text(entry: type[Rule | Pattern]) -> str:
     return "\n".join(lines) + "\n"
 
 
-@functools.cache
 def _all() -> tuple[type[Documented], ...]:
     return (*_bundled(), *_plugged_in())
 

@@ -34,7 +34,8 @@ def test_files_of_twins_agree_with_recorder():
 def test_advice_on_twins_is_kept_with_its_values():
     for of in (darshan.counted, darshan.with_dxt):
         kept = darshan.advice_kept(SOME, of)
-        assert kept.share() >= 0.75
+        # DXT names the host. Each node then moves more than more targets ever gained, and LUS002 is silent.
+        assert kept.share(frozenset({"LUS002"})) >= 0.75
         # Counters do not give the distance between neighbouring writers, on which LUS002's stripe size
         # depends.
         assert kept.alike >= kept.kept.total() - kept.kept["LUS002"]

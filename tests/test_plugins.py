@@ -58,9 +58,11 @@ def site(tmp_path, monkeypatch):
     monkeypatch.setenv("VANI_CACHE", str(tmp_path / "cache"))
     importlib.invalidate_caches()
     catalogue.rules.cache_clear()
+    catalogue.patterns.cache_clear()
     opening._plug_ins.cache_clear()
     yield place
     catalogue.rules.cache_clear()
+    catalogue.patterns.cache_clear()
     opening._plug_ins.cache_clear()
 
 
