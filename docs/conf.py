@@ -29,7 +29,6 @@ exclude_patterns += ["advisors", "analyzers", "benchmarks", "build", "dist", "sc
 navigation_indexes = [
     "docs/index",
     "docs/api/README",
-    "docs/decisions/README",
     "docs/rules/README",
     "examples/README",
 ]
