@@ -25,9 +25,8 @@ from vani.analyzers.intervals import Intervals, merge
 from vani.analyzers.measures.accesses import LIBRARIES
 from vani.analyzers.passes.measure_workload import Task, tasks_of, trace_facts, with_names
 from vani.analyzers.workload import Context, Workload
-from vani.calls import Kind, Layer
+from vani.calls import DXT, HEAT_MAP, Kind, Layer
 from vani.engine.executor import Executor
-from vani.readers.kept_calls import DXT, HEAT_MAP
 from vani.schema import timeline
 from vani.store.read import Manifest, Store
 

@@ -17,6 +17,11 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+DXT: Final = "dxt"
+HEAT_MAP: Final = "heat map"
+"""Layouts of the calls that a log of counts kept: reads and writes, or bytes of each process in each bin of time."""
+
+
 class Layer(IntEnum):
     """The library to which a call belongs; `POSIX` and `STDIO` are the file-system calls."""
 

@@ -14,14 +14,14 @@ from pydantic import Field
 
 import vani
 from vani.atomic import new_file
-from vani.calls import Kind, Layer
+from vani.calls import HEAT_MAP, Kind, Layer
 from vani.cli.options import FILE, output_option, quiet_option, settings_options
 from vani.cli.output import check_outputs, keep_freed_memory, progress_bar, say, shows_progress
 from vani.cli.sources import Memory, Where, half_of_memory
 from vani.engine.cluster import open_executor
 from vani.errors import InputError, TraceError, VaniError
 from vani.readers.files import explained, unchanged
-from vani.readers.kept_calls import HEAT_MAP, kept_calls
+from vani.readers.kept_calls import kept_calls
 from vani.readers.open import open_workload
 from vani.readers.trace_reader import KeepsCounts, Piece, TraceReader
 from vani.render.events import Lanes, Names, Process, TraceEvents

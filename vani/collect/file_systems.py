@@ -19,14 +19,13 @@ import shlex
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import pairwise
 from pathlib import Path, PurePosixPath
 from typing import Final
 from urllib.parse import unquote
 
 from vani.collect.node import Ask, NoAnswer, ask
-from vani.render.script import family_of
 from vani.schema.job import Ceph, CephLayout, Gpfs, Lustre, is_below
+from vani.systems.layout_commands import family_of, requested
 from vani.units import parse_bytes
 
 _OVERSTRIPING: Final = (2, 13)
@@ -227,29 +226,6 @@ def _stripes_problem(
     if wrong:
         return f"the layout was not applied (lfs getstripe -d shows {', '.join(wrong)})", False
     return (f"lfs getstripe -d does not show {', '.join(missing)}", None) if missing else None
-
-
-def requested(layout: str) -> dict[str, int]:
-    """Attributes that a layout of Lustre or CephFS gives to files, as in a profile; of a composite one, `components`.
-
-    Raises
-    ------
-    ValueError
-        A quote is open, or a value is no number.
-    """
-    words = shlex.split(layout)
-    if components := sum(word in ("-E", "--component-end") for word in words):
-        return {"components": components}
-    pairs = [*pairwise(words), *re.findall(r"\b(stripe_unit|stripe_count|object_size)=(\d{1,18})", layout)]
-    wanted = {_ATTRIBUTES[name]: value for name, value in pairs if name in _ATTRIBUTES}
-    return {name: -1 if value == "-1" else parse_bytes(value) for name, value in wanted.items()}
-
-
-_ATTRIBUTES: Final = {
-    **dict.fromkeys(("-c", "-C", "--stripe-count", "stripe_count"), "stripe_count"),
-    **dict.fromkeys(("-S", "--stripe-size", "stripe_unit"), "stripe_size"),
-    "object_size": "object_size",
-}
 
 
 def read_ceph(folder: str, ask: Ask, data: str | None = None) -> tuple[Ceph, list[str]]:

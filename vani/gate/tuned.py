@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from vani.collect.file_systems import requested
 from vani.errors import InputError
 from vani.gate.checks import Outcome, outcome
 from vani.models.io_time import io_seconds
@@ -15,6 +14,7 @@ from vani.models.measured_gain import noise_of
 from vani.schema.check import Source
 from vani.schema.damage import overhead_of
 from vani.schema.tuned import Tuned, TunedRun
+from vani.systems.layout_commands import requested
 from vani.units import counted, format_bytes, format_seconds
 
 if TYPE_CHECKING:

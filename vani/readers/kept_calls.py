@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from vani.calls import CALLS, FILES, FileClass, Kind, Layer
+from vani.calls import CALLS, DXT, FILES, HEAT_MAP, FileClass, Kind, Layer
 from vani.columns import small_table, to_arrow
 from vani.counts import Heat, RunCounts, Segments
 from vani.readers.functions import function_table
@@ -21,9 +21,6 @@ from vani.readers.trace_reader import BATCH_ROWS, KeepsCounts, Limit, Piece, Tra
 
 Ints = NDArray[np.int64]
 
-DXT: Final = "dxt"
-HEAT_MAP: Final = "heat map"
-"""Layouts of readers of either kind, and of their stores."""
 _FUNCTIONS: Final = ("read", "write", "fread", "fwrite")
 _LIMITS: Final = {
     DXT: (Limit("io.ops.metadata", "DXT keeps reads and writes of POSIX, and neither other calls nor stdio"),),

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Final
 
 from vani.errors import one_line
 from vani.render.wording import measured_gain
+from vani.systems.layout_commands import FAMILIES, family_of
 
 if TYPE_CHECKING:
     from vani.schema.advice import Advice
@@ -43,64 +44,6 @@ _STEPS: Final = {
 }
 
 
-@dataclass(frozen=True)
-class Family:
-    """Layouts of a type of file system other than Lustre: a command, to which the folder is appended.
-
-    `apply.sh` has two functions for each: `KIND_of` prints the present values of a folder, and `set_KIND` sets values
-    or restores those.
-
-    Attributes
-    ----------
-    programs
-        Programs that set the layout; one of them is enough.
-    command
-        Pattern of the command, with its values as groups.
-    readers
-        Commands that print the present values; the first one that is installed counts.
-    forms
-        Pattern of each value in that output.
-    has
-        Sentence about the present values.
-    """
-
-    kind: str
-    noun: str
-    programs: tuple[str, ...]
-    command: str
-    readers: tuple[str, ...]
-    forms: tuple[str, ...]
-    has: str
-
-
-# doc.beegfs.io, Striping; `daos filesystem get-attr`; docs.ceph.com, File layouts.
-_FAMILIES: Final = (
-    Family(
-        "pattern", "pattern", ("beegfs-ctl", "beegfs"),
-        r"beegfs-ctl --setpattern --numtargets=([0-9]+) --chunksize=([0-9]+[kKMG]?)",
-        ("beegfs-ctl --getentryinfo", "beegfs entry info --retro --verbose"),
-        (r"targets: desired: *([0-9]+)", r"Chunksize: *([0-9]+[kKMG]?)"), "it has {} targets, chunks of {}",
-    ),
-    Family(
-        "class", "object class", ("daos",), r"daos filesystem set-attr --oclass ([A-Z][A-Z0-9_]*) --path",
-        ("daos filesystem get-attr --path",), (r"Object Class = *(\w+)",), "it is {}",
-    ),
-    Family(
-        "stripes", "layout", ("setfattr",),
-        r"setfattr -n ceph\.dir\.layout -v stripe_unit=([0-9]+) stripe_count=([0-9]+) object_size=([0-9]+)",
-        ("getfattr --absolute-names --only-values -n ceph.dir.layout",),
-        (r"stripe_unit=([0-9]+)", r"stripe_count=([0-9]+)", r"object_size=([0-9]+)"),
-        "it has a stripe unit of {}, {} stripes, objects of {}",
-    ),
-)  # fmt: skip
-
-
-def family_of(words: Sequence[str]) -> tuple[Family, tuple[str, ...]] | None:
-    """The family of a command without its folder, and the values in it; None for all other commands."""
-    matches = ((family, re.fullmatch(family.command, " ".join(words))) for family in _FAMILIES)
-    return next(((family, match.groups()) for family, match in matches if match), None)
-
-
 def layout_line(layout: str, folder: PathLike) -> str:
     """The command that sets a folder's layout; `lfs setstripe` unless the layout names another program."""
     command = f"lfs setstripe {layout}" if layout.startswith("-") else layout
@@ -110,7 +53,7 @@ def layout_line(layout: str, folder: PathLike) -> str:
 def missing_program(layout: str) -> str | None:
     """The program that sets this layout if it is not installed, else None."""
     program = layout_line(layout, "").split(" ", 1)[0]
-    programs = next((family.programs for family in _FAMILIES if program in family.programs), (program,))
+    programs = next((family.programs for family in FAMILIES if program in family.programs), (program,))
     return None if any(map(shutil.which, programs)) else program
 
 
