@@ -19,7 +19,7 @@ author = "The Vani authors"
 project_copyright = author
 version = release = vani.__version__
 
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "model_fields", "navigation"]
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "model_fields", "navigation", "command_help"]
 root_doc = "docs/index"
 include_patterns = ["*.md", "docs/**", "examples/**"]
 # Folders without a page are not even walked.
@@ -63,7 +63,7 @@ _FOREIGN = ["collections", "datetime", "date", "enum", "pathlib", "Path", "types
 _FOREIGN += ["networkx", "numpy", "np", "NDArray", "pandas", "pd", "pyarrow", "pa", "pydantic", "pydantic_core"]
 nitpick_ignore_regex = [
     ("py:.*", rf"({'|'.join(_FOREIGN)})(\..*)?"),
-    # Settings of commands: `vani COMMAND --help` and docs/commands.md describe their fields.
+    # Settings of commands: `vani COMMAND --help` describes their fields.
     ("py:class", r"(.*\.)?[A-Z]\w*Settings"),
 ]
 nitpick_ignore = [

@@ -22,12 +22,12 @@ from vani.advisors.catalogue import rules
 from vani.cli.main import commands
 
 ROOT = Path(__file__).resolve().parent.parent
-GENERATED = {f"docs/{name}.md" for name in ("accuracy", "commands", "glossary", "machines", "profile")}
+GENERATED = {f"docs/{name}.md" for name in ("accuracy", "glossary", "machines", "profile")}
 PAGES = sorted(
     path.relative_to(ROOT).as_posix()
     for path in (*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "examples").rglob("*.md"))
 )
-PARTS = ["Tutorials", "How-to guides", "Reference", "Explanation"]
+PARTS = ["Tutorials", "How-to guides", "Reference", "Explanation", "For contributors"]
 MAX_WORDS = 50_000
 """Words of prose, tables, code and output."""
 
@@ -35,8 +35,7 @@ FOREIGN = {
     "docs/benchmarks.md": {"--only", "--calls", "--trace", "--peer-calls", "--peer-input", "--peer-limit"},
     "docs/darshan.md": {"--total", "--perf", "--file"},
     "docs/howto/tune.md": {"--machine"},
-    "docs/models.md": {"--forwarding"},
-    "docs/prediction.md": {"--drawn", "--trust"},
+    "docs/models.md": {"--forwarding", "--drawn", "--trust"},
     "docs/tracing.md": {"--seccomp-bpf", "--cap-add"},
 }
 """Options of other programs by page: benchmarks, Darshan, strace, and Docker."""
@@ -73,7 +72,7 @@ def test_readme_is_short_and_needs_only_the_packages_of_make_demo():
     assert installed and {"history", "plot"} <= set(installed[1].split(","))
 
 
-def test_the_index_lists_every_page_in_one_of_four_parts(monkeypatch):
+def test_the_index_lists_every_page_in_one_of_its_parts(monkeypatch):
     monkeypatch.syspath_prepend(str(ROOT / "docs" / "extensions"))
     groups = importlib.import_module("navigation").groups
     parts = groups((ROOT / "docs" / "index.md").read_text(), "docs/index")
