@@ -1,4 +1,4 @@
-"""The program's behaviour as patterns from a fixed list, whether or not they cost time (`docs/diagnosis.md`).
+"""The program's behaviour as patterns from a fixed list, whether or not they cost time (`docs/rules/patterns.md`).
 
 A pattern is true or false and has no severity. It is a class in a module of this folder, which Vani discovers like a
 rule (`docs/contributing/pattern.md`). Nothing here loads pydantic or numpy, because `vani explain` imports it.

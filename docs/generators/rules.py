@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from pathlib import Path
 
@@ -27,7 +26,7 @@ _MADE = "<!-- Made from the rule's docstring by `make docs`; edit that. -->\n\n"
 
 
 def pages() -> dict[str, str]:
-    """Markdown text of each page by file name: one per rule, and README.md as the index."""
+    """Markdown text of each page by file name: one per rule, README.md as the index, and patterns.md."""
     by_name = {f"{rule.id}.md": _page(rule) for rule in rules()}
     rows = [f"| [{rule.id}]({rule.id}.md) | {rule.name} | {rule.page().finding} |" for rule in rules()]
     index = [
@@ -35,12 +34,14 @@ def pages() -> dict[str, str]:
         "",
         "The rules of `vani advise`. `vani explain RULE` prints a rule's page: a line to paste, or code before and",
         "after. Rules without: " + "; ".join(f"{rule} ({why})" for rule, why in WITHOUT_CODE.items()) + ".",
+        "Rules act on [patterns](patterns.md) of a program.",
         "",
         "| id | name | finding |",
         "| --- | --- | --- |",
         *rows,
     ]
-    return {"README.md": "<!-- Made by `make docs`. -->\n\n" + "\n".join(index) + "\n"} | by_name
+    readme = "<!-- Made by `make docs`. -->\n\n" + "\n".join(index) + "\n"
+    return {"README.md": readme, "patterns.md": _patterns()} | by_name
 
 
 def write_pages(folder: Path) -> None:
@@ -54,11 +55,14 @@ def write_pages(folder: Path) -> None:
         (folder / name).write_text(text, encoding="utf-8")
 
 
-def with_patterns(page: str) -> str:
-    """`docs/diagnosis.md` with the table of all patterns."""
+def _patterns() -> str:
     cells = ((p.name, " ".join(p.page().sections["Definition"].split()), ", ".join(p.rules)) for p in patterns())
     rows = "".join(f"| `{name}` | {definition} | {acting} |\n" for name, definition, acting in cells)
-    return re.sub(r"(?<=\| --- \| --- \| --- \|\n)(\| `.*\n)+", lambda _: rows, page)
+    return (
+        "<!-- Made by `make docs`. -->\n\n# Patterns\n\n"
+        "[Diagnosis](../diagnosis.md) explains the words, `vani explain PATTERN` prints reasons and sources.\n\n"
+        "| pattern | definition | rules |\n| --- | --- | --- |\n" + rows
+    )
 
 
 def _page(rule: type[Rule]) -> str:
@@ -73,6 +77,3 @@ def _page(rule: type[Rule]) -> str:
 
 if __name__ == "__main__":
     write_pages(Path(sys.argv[1] if len(sys.argv) > 1 else "docs/rules"))
-    if len(sys.argv) == 1:
-        diagnosis = Path("docs/diagnosis.md")
-        diagnosis.write_text(with_patterns(diagnosis.read_text(encoding="utf-8")), encoding="utf-8")

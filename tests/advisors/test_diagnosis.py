@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 from builders import file, name_pattern, profile, shared, system
-from generators.rules import with_patterns
+from generators.rules import pages
 
 import vani
 from vani.advisors.catalogue import explained, patterns, rules
@@ -367,8 +367,8 @@ def test_a_recommendation_names_the_patterns_that_its_rule_acts_on():
 
 
 def test_each_pattern_is_defined():
-    page = (ROOT / "docs/diagnosis.md").read_text()
-    assert page == with_patterns(page), "run `make docs`, or `python docs/generators/rules.py`"
+    page = (ROOT / "docs/rules/patterns.md").read_text()
+    assert page == pages()["patterns.md"], "run `make docs`, or `python docs/generators/rules.py`"
     assert [f"| `{pattern.name}` |" in page for pattern in patterns()] == [True] * len(patterns())
 
 

@@ -20,7 +20,7 @@ def test_table_of_tolerances_matches_the_code():
 
 
 def test_built_in_list_matches_the_code():
-    text = PAGE[PAGE.index("these are compared:") : PAGE.index("Of a single app, what repeats")]
+    text = PAGE[PAGE.index("these are compared:") : PAGE.index("A value that only one of the runs has")]
     assert tuple(re.findall(r"`(\S+?)`", text)) == DEFAULTS
 
 

@@ -1,6 +1,6 @@
 """Why, when and where a run does I/O, how much, and how the program behaves: a line for each.
 
-`docs/diagnosis.md` defines the patterns of behaviour.
+`docs/rules/patterns.md` defines the patterns of behaviour.
 """
 
 from __future__ import annotations

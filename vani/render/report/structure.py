@@ -300,7 +300,7 @@ def extension_table(profile: Profile, limits: tables.Limits) -> tables.Table | N
 
 
 def diagnosis_table(advice: Advice, limits: tables.Limits) -> tables.Table | None:
-    """The program's behaviour, a row per pattern (`docs/diagnosis.md` defines them); None without any."""
+    """The program's behaviour, a row per pattern (`docs/rules/patterns.md` defines them); None without any."""
     if not advice.diagnosis:
         return None
 
