@@ -143,7 +143,7 @@ def test_no_call_is_read_more_than_twice(tmp_path, workers):
             yield batch
 
     with (
-        patch("vani.store.write.ROW_GROUP", 8),
+        patch("vani.store.read.ROW_GROUP", 8),
         patch("vani.analyzers.measures.busy_time._ROWS", 32),
         patch("vani.analyzers.passes.call_times.calls_of", counted),
         patch("vani.engine.executor.Executor.workers", workers),

@@ -32,8 +32,7 @@ def written(trace, place):
 @pytest.fixture
 def small_groups(monkeypatch):
     monkeypatch.setattr("vani.readers.recorder.batches.BATCH_ROWS", 70)
-    for module in (write, read):
-        monkeypatch.setattr(module, "ROW_GROUP", 20)
+    monkeypatch.setattr(read, "ROW_GROUP", 20)
 
 
 @pytest.fixture(params=["in memory", "beside the files"])

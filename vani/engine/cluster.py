@@ -20,18 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from vani.engine.executor import (
-    Executor,
-    Graph,
-    Key,
-    Packing,
-    Processes,
-    Progress,
-    Scheduler,
-    SchedulerLike,
-    scheduler_of,
-    unpacked,
-)
+from vani.engine import executor
 from vani.errors import InputError
 
 CONNECT_S = 10.0
@@ -47,13 +36,13 @@ _FETCH_S = 30.0
 _LOGGERS = ("distributed", "distributed.client", "distributed.scheduler", "tornado.application")
 
 
-class Cluster(Packing):
+class Cluster(executor.Packing):
     """Runs tasks through a `distributed.Client`, connected on first use."""
 
     is_remote = True
     _more_memory = "give each worker more memory or fewer threads"
 
-    def __init__(self, scheduler: Scheduler, progress: Progress | None = None) -> None:
+    def __init__(self, scheduler: executor.Scheduler, progress: executor.Progress | None = None) -> None:
         super().__init__(scheduler, progress)
         self._client: Any = None
         self._levels: dict[str, int] = {}
@@ -115,7 +104,8 @@ class Cluster(Packing):
         if self._client is not None:
             with suppress(Exception):
                 # Others continue to use these workers.
-                self._client.sync(self._client.run, unpacked.cache_clear, on_error="ignore", callback_timeout=5)
+                forget = executor.unpacked.cache_clear
+                self._client.sync(self._client.run, forget, on_error="ignore", callback_timeout=5)
             if self._client is not self.scheduler.client:
                 with suppress(Exception):
                     self._client.close(timeout=5)
@@ -206,7 +196,7 @@ class Cluster(Packing):
     # ------------------------------------------------------------------- work
 
     @contextmanager
-    def _sent(self, broadcast: Sequence[Any], run: str) -> Iterator[tuple[Graph, Any]]:
+    def _sent(self, broadcast: Sequence[Any], run: str) -> Iterator[tuple[executor.Graph, Any]]:
         # Unlike scattered data, a task's result is recreated if the workers that have it are lost.
         packed = (f"broadcast-{run}", 0)
         yield {packed: (bytes, pickle.dumps(tuple(broadcast), 5))}, packed
@@ -214,7 +204,9 @@ class Cluster(Packing):
     def _abandon(self) -> None:
         """The connection stays for other stages."""
 
-    def _run(self, graph: Graph, chunks: Sequence[Key], wanted: Sequence[Key], stage: str) -> list[Any]:
+    def _run(
+        self, graph: executor.Graph, chunks: Sequence[executor.Key], wanted: Sequence[executor.Key], stage: str
+    ) -> list[Any]:
         import dask  # noqa: PLC0415 - heavy
 
         keys = list(dict.fromkeys([*wanted, *chunks]))
@@ -239,7 +231,7 @@ class Cluster(Packing):
             for future in futures:
                 future.release()
 
-    def _wait_for(self, futures: Sequence[Any], wanted: set[Key], stage: str) -> None:
+    def _wait_for(self, futures: Sequence[Any], wanted: set[executor.Key], stage: str) -> None:
         """Wait for tasks, check for lost workers meanwhile, and forget results that are not wanted."""
         from distributed import as_completed  # noqa: PLC0415 - an extra
 
@@ -407,7 +399,9 @@ def trouble(host: str, problem: str, path: str) -> InputError:
     return InputError(what.format(host), where=path, todo=todo)
 
 
-def open_executor(scheduler: SchedulerLike = None, *, progress: Progress | None = None) -> Executor:
+def open_executor(
+    scheduler: executor.SchedulerLike = None, *, progress: executor.Progress | None = None
+) -> executor.Executor:
     """The executor for the scheduler that a user names.
 
     Parameters
@@ -422,7 +416,7 @@ def open_executor(scheduler: SchedulerLike = None, *, progress: Progress | None 
     InputError
         There is no such scheduler. A cluster is connected only on first use.
     """
-    place = scheduler_of(scheduler)
+    place = executor.scheduler_of(scheduler)
     if not place.is_local:
         return Cluster(place, progress)
-    return Processes(place, progress) if place.name == "processes" else Executor(place, progress)
+    return executor.Processes(place, progress) if place.name == "processes" else executor.Executor(place, progress)

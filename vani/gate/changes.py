@@ -8,20 +8,10 @@ from functools import cached_property, partial
 from statistics import geometric_mean
 from typing import Final
 
+from vani.gate import tolerance as tolerances
 from vani.gate.checks import Outcome, Pending, folded, outcome_at
 from vani.gate.matching import Figures, Match, Names, Tree, Value, aggregated, find, matches, number, why_null
 from vani.gate.policy import ChangeCheck
-from vani.gate.tolerance import (
-    Dimension,
-    Limits,
-    Times,
-    Tolerance,
-    is_measured,
-    level_of_each,
-    limits_of,
-    shown,
-    tolerance_of,
-)
 from vani.schema import check as schema
 from vani.schema.policy import Direction
 from vani.units import counted, format_number, format_share
@@ -55,7 +45,7 @@ def judge_changes(
     compared = [place for some in places for place in some if isinstance(place, _Compared)]
     timed = [place for place in compared if place.times is not None]
     times = [place.times for place in timed if place.times is not None]
-    level, count = level_of_each(times, [place.least for place in timed], false_alarms)
+    level, count = tolerances.level_of_each(times, [place.least for place in timed], false_alarms)
     outcomes: list[Outcome] = []
     for check, some in zip(checks, places, strict=True):
         pending = [place if isinstance(place, Pending) else place.pending(level, count) for place in some]
@@ -136,7 +126,7 @@ def _why_gone(match: Match, figures: Figures) -> str:
 def _aggregate(
     check: ChangeCheck, figures: Sequence[Figures], runs: Sequence[Tree], names: Names
 ) -> _Compared | Pending:
-    def known(trees: Sequence[Tree]) -> tuple[list[int | float], Dimension]:
+    def known(trees: Sequence[Tree]) -> tuple[list[int | float], tolerances.Dimension]:
         aggregates = [
             aggregated(check.attribute, [match for leaf in check.leaves for match in matches(leaf, tree, names, "")])
             for tree in trees
@@ -162,14 +152,14 @@ class _Compared:
     before: Sequence[int | float]
     after: Sequence[int | float]
     dotted: str
-    dimension: Dimension
+    dimension: tolerances.Dimension
 
     @cached_property
-    def tolerance(self) -> Tolerance:
+    def tolerance(self) -> tolerances.Tolerance:
         """The policy's values, and those of the table of tolerances where it has none."""
-        check, of_table = self.check, tolerance_of(self.dotted)
+        check, of_table = self.check, tolerances.tolerance_of(self.dotted)
         is_own = check.relative is not None
-        return Tolerance(
+        return tolerances.Tolerance(
             (check.relative or 0.0) if is_own else of_table.relative,
             (check.absolute or 0.0) if is_own else of_table.absolute,
             check.direction or of_table.direction,
@@ -177,15 +167,16 @@ class _Compared:
         )
 
     @cached_property
-    def times(self) -> Times | None:
+    def times(self) -> tolerances.Times | None:
         """The comparison of times by their logarithms; None for exact values, or without noise to see."""
-        return Times.of(self.before, self.after) if is_measured(self.dotted, self.dimension) else None
+        is_measured = tolerances.is_measured(self.dotted, self.dimension)
+        return tolerances.Times.of(self.before, self.after) if is_measured else None
 
     @cached_property
-    def limits(self) -> Limits:
+    def limits(self) -> tolerances.Limits:
         """The allowed range, of times around the geometric mean."""
         before = self.before if self.times is None else [_mean(self.before)]
-        return limits_of(before, relative=self.tolerance.relative, absolute=self.tolerance.absolute)
+        return tolerances.limits_of(before, relative=self.tolerance.relative, absolute=self.tolerance.absolute)
 
     @cached_property
     def value(self) -> int | float:
@@ -222,9 +213,9 @@ class _Compared:
 
     def _outcome(self, effect: schema.Effect | None, *, is_failed: bool) -> Outcome:
         tolerance, value, center = self.tolerance, self.value, self.limits.center
-        now, before = shown(value, self.dimension), shown(center, self.dimension)
+        now, before = tolerances.shown(value, self.dimension), tolerances.shown(center, self.dimension)
         if now == before and value != center:
-            now, before = (shown(each, self.dimension, exact=True) for each in (value, center))
+            now, before = (tolerances.shown(each, self.dimension, exact=True) for each in (value, center))
         limit = self._allowed()
         level = tolerance.level
         if effect is not None:
@@ -239,7 +230,7 @@ class _Compared:
             worst = f" in the worst of {len(self.after)} runs" if len({*self.after}) > 1 else ""
             what = f"is {now}{worst}{change_text(value, center)}, and was {before} in the baseline{of}; "
             what += f"allowed: {limit}{self._bound()}"
-            if is_failed and is_measured(self.dotted, self.dimension):
+            if is_failed and tolerances.is_measured(self.dotted, self.dimension):
                 what += f"; {CANNOT_JUDGE}"
         return outcome_at(
             self.check,
@@ -260,7 +251,7 @@ class _Compared:
         """`+25 % or +100 ms`, `no increase`, or what the runs of the baseline have."""
         sign, tolerance = _SIGNS[self.tolerance.direction], self.tolerance
         parts = [f"{sign}{format_number(tolerance.relative * 100, 4)} %"] if tolerance.relative else []
-        parts += [sign + shown(tolerance.absolute, self.dimension)] if tolerance.absolute else []
+        parts += [sign + tolerances.shown(tolerance.absolute, self.dimension)] if tolerance.absolute else []
         spread = [abs(value - self.limits.center) for value in self.before]
         if self.times is None and max(spread) > max(tolerance.relative * abs(self.limits.center), tolerance.absolute):
             parts.append("as in the baseline's runs")
@@ -269,7 +260,7 @@ class _Compared:
     def _bound(self) -> str:
         """`, so up to 39.4 s`: the bound that results from several tolerances, so that users need not compute it."""
         direction = self.tolerance.direction
-        down, up = (shown(max(0.0, each), self.dimension) for each in (self.limits.low, self.limits.high))
+        down, up = (tolerances.shown(max(0.0, each), self.dimension) for each in (self.limits.low, self.limits.high))
         if self.limits.low == self.limits.high:
             return ""
         if direction == "both":
@@ -329,7 +320,7 @@ def change_text(value: float, center: float) -> str:
 
 
 def _unknown(check: ChangeCheck, match: Match | None, why: str) -> Outcome:
-    level = check.level or tolerance_of(check.leaves[0].dotted).level
+    level = check.level or tolerances.tolerance_of(check.leaves[0].dotted).level
     if not check.required:
         return outcome_at(check, match, "change", "unknown", level, why)
     todo = "`vani check RUN --save` makes a baseline that has it, or drop `required`"

@@ -12,19 +12,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from vani.errors import DocumentError
-from vani.gate.attribute import (
-    COMPARISONS,
-    AnyKey,
-    Attribute,
-    Condition,
-    Index,
-    Key,
-    Leaf,
-    Step,
-    Where,
-    key_text,
-    quoted,
-)
+from vani.gate import attribute as attributes
 from vani.gate.tolerance import Dimension, Quantity
 from vani.schema.profile import Profile
 from vani.schema.saved_profile import Column, SavedProfile
@@ -199,7 +187,7 @@ def label(key: str, identity: Identity) -> str:
     if names is None or len(identity) < len(names):
         return f"[{identity[0]}]"
     parts = (
-        f"{name}={quoted(value) if isinstance(value, str) else value}"
+        f"{name}={attributes.quoted(value) if isinstance(value, str) else value}"
         for name, value in zip(names, identity, strict=False)
     )
     again = f"#{identity[-1]}" if len(identity) > len(names) else ""
@@ -224,7 +212,7 @@ class Match(NamedTuple):
     entity: Any
     """The innermost list entity on the path, or None."""
     value: Value
-    leaf: Leaf
+    leaf: attributes.Leaf
 
     @property
     def target(self) -> str | None:
@@ -252,11 +240,11 @@ def trail_text(trail: Trail) -> str:
             text += label(key, step)
         else:
             key = step
-            text += f".{key_text(step)}"
+            text += f".{attributes.key_text(step)}"
     return text.removeprefix(".")
 
 
-def matches(leaf: Leaf, tree: Mapping[str, Any], names: Names, where: str) -> Iterator[Match]:
+def matches(leaf: attributes.Leaf, tree: Mapping[str, Any], names: Names, where: str) -> Iterator[Match]:
     """Every place that a leaf's path reaches; none for a list without matching entries.
 
     A null on the path is a match without a value.
@@ -267,12 +255,12 @@ def matches(leaf: Leaf, tree: Mapping[str, Any], names: Names, where: str) -> It
         A value has the wrong type, in parts of a long profile that were not checked when it was read.
     """
     # The attributes of a kind of entity share the path to the entities, which is followed once.
-    last = max((i for i, step in enumerate(leaf.steps) if not isinstance(step, Key)), default=-1) + 1
+    last = max((i for i, step in enumerate(leaf.steps) if not isinstance(step, attributes.Key)), default=-1) + 1
     known = names.places.get((id(tree), leaf.steps[:last]))
     if known is None:
         # Keep a reference to the tree, so that no other tree gets its id.
         known = names.places[(id(tree), leaf.steps[:last])] = (tree, _reached(tree, leaf.steps[:last], names))
-    keys = tuple(step.name for step in leaf.steps[last:] if isinstance(step, Key))
+    keys = tuple(step.name for step in leaf.steps[last:] if isinstance(step, attributes.Key))
     absent = 0 if leaf.in_table else None
     places = _below(known[1], keys, drop_null=False, absent=absent) if keys else known[1]
     numeric = leaf.dimension not in ("text", "flag") and not leaf.entities
@@ -313,7 +301,7 @@ def number(value: object) -> int | float | None:
     return value if -_LARGEST < value < _LARGEST else None
 
 
-def aggregated(attribute: Attribute, matched: Sequence[Match]) -> tuple[Value, Dimension]:
+def aggregated(attribute: attributes.Attribute, matched: Sequence[Match]) -> tuple[Value, Dimension]:
     """The aggregate of all known values and its dimension. Without values it is None, or 0 for a count."""
     values = [match.value for match in matched if match.leaf.entities or match.value is not None]
     dimension: Dimension = matched[0].leaf.dimension if matched else "count"
@@ -330,7 +318,7 @@ def aggregated(attribute: Attribute, matched: Sequence[Match]) -> tuple[Value, D
     return chosen(numbers), dimension
 
 
-def why_null(leaf: Leaf, provenance: Mapping[str, str]) -> str:
+def why_null(leaf: attributes.Leaf, provenance: Mapping[str, str]) -> str:
     """Reason for a null, from the profile's provenance or else the description in the schema."""
     keys = leaf.dotted.split(".")
     for names in (keys, keys[1:]):
@@ -342,16 +330,16 @@ def why_null(leaf: Leaf, provenance: Mapping[str, str]) -> str:
     return f"null{description}" if null else "it is null in the profile"
 
 
-def columns_of(leaves: Sequence[Leaf]) -> set[Column]:
+def columns_of(leaves: Sequence[attributes.Leaf]) -> set[Column]:
     """Attributes of files that the paths read, including those in conditions."""
     columns: set[Column] = set()
     for leaf in leaves:
-        if not leaf.steps or leaf.steps[0] != Key("files"):
+        if not leaf.steps or leaf.steps[0] != attributes.Key("files"):
             continue
         for step in leaf.steps:
-            if isinstance(step, Where):
+            if isinstance(step, attributes.Where):
                 columns |= {condition.keys for condition in step.conditions}
-        keys = tuple(step.name for step in leaf.steps[1:] if isinstance(step, Key))
+        keys = tuple(step.name for step in leaf.steps[1:] if isinstance(step, attributes.Key))
         if keys:
             columns.add(keys)
     return columns
@@ -364,12 +352,12 @@ class _Place(NamedTuple):
     entity: Any
 
 
-def _reached(tree: Mapping[str, Any], steps: Sequence[Step], names: Names) -> list[_Place]:
+def _reached(tree: Mapping[str, Any], steps: Sequence[attributes.Step], names: Names) -> list[_Place]:
     places = [_Place(tree, (), (), None)]
     for step in steps:
-        if isinstance(step, Key):
+        if isinstance(step, attributes.Key):
             places = list(_below(places, (step.name,), drop_null=True))
-        elif isinstance(step, AnyKey):
+        elif isinstance(step, attributes.AnyKey):
             places = [
                 _Place(below, (*place.trail, name), (*place.full_trail, name), place.entity)
                 for place in places
@@ -397,15 +385,15 @@ def _below(
             yield _Place(node_below, deeper, deeper if full_trail is trail else full_trail + keys, entity)
 
 
-def _entities(place: _Place, step: Index | Where, names: Names) -> Iterator[_Place]:
+def _entities(place: _Place, step: attributes.Index | attributes.Where, names: Names) -> Iterator[_Place]:
     node = place.node
     if not isinstance(node, list):
         return
     key = str(place.trail[-1])
     for position, (entity, identity) in enumerate(zip(node, names.identities(key, node), strict=True)):
-        if isinstance(step, Index) and position != step.number:
+        if isinstance(step, attributes.Index) and position != step.number:
             continue
-        if isinstance(step, Where) and not all(_meets(condition, entity) for condition in step.conditions):
+        if isinstance(step, attributes.Where) and not all(_meets(condition, entity) for condition in step.conditions):
             continue
         trail = (*place.trail, identity)
         full = _full(key, entity, identity) if names.strip else identity
@@ -419,7 +407,7 @@ def _full(key: str, entity: Any, identity: Identity) -> Identity:
     return (entity.get("path"), *identity[1:])
 
 
-def _meets(condition: Condition, entity: Any) -> bool:
+def _meets(condition: attributes.Condition, entity: Any) -> bool:
     value = entity
     for key in condition.keys:
         value = value.get(key) if isinstance(value, dict) else None
@@ -427,7 +415,7 @@ def _meets(condition: Condition, entity: Any) -> bool:
     if value is None:
         return False
     if isinstance(expected, Quantity):
-        compare = COMPARISONS["==" if operator == "=" else operator]
+        compare = attributes.COMPARISONS["==" if operator == "=" else operator]
         return isinstance(value, (int, float)) and compare(value, expected.value)
     text = str(value).lower() if isinstance(value, bool) else str(value)
     if operator in ("~", "!~"):
@@ -435,7 +423,7 @@ def _meets(condition: Condition, entity: Any) -> bool:
     return (text == expected) is (operator == "=")
 
 
-def _checked(value: Any, leaf: Leaf, trail: Trail, where: str) -> Value:
+def _checked(value: Any, leaf: attributes.Leaf, trail: Trail, where: str) -> Value:
     if leaf.entities or value is None:
         return None
     if isinstance(value, float) and not math.isfinite(value):

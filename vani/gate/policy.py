@@ -12,18 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from vani.errors import DocumentError, InputError
-from vani.gate.attribute import (
-    COMPARISONS,
-    Attribute,
-    AttributeSyntaxError,
-    Leaf,
-    Reader,
-    UnknownAttributeError,
-    parse_attribute,
-    refuse_never,
-    refuse_no_share,
-    resolve,
-)
+from vani.gate import attribute as attributes
 from vani.gate.matching import path_text
 from vani.gate.tolerance import DEFAULTS, Dimension, Quantity, parse_quantity
 from vani.schema import policy as spec
@@ -39,8 +28,8 @@ class BudgetCheck:
     """A `[[check.budget]]` table."""
 
     name: str
-    attribute: Attribute
-    leaves: tuple[Leaf, ...]
+    attribute: attributes.Attribute
+    leaves: tuple[attributes.Leaf, ...]
     operator: str
     limit: int | float | str | bool
     limit_text: str
@@ -55,8 +44,8 @@ class ChangeCheck:
     """A `[[check.change]]` table, or an entry of the built-in list. None: as in the table of tolerances."""
 
     name: str
-    attribute: Attribute
-    leaves: tuple[Leaf, ...]
+    attribute: attributes.Attribute
+    leaves: tuple[attributes.Leaf, ...]
     relative: float | None = None
     absolute: float | None = None
     direction: Direction | None = None
@@ -79,8 +68,8 @@ class ExceptionCheck:
     """A `[[check.except]]` table."""
 
     table: spec.ExceptionSpec
-    attribute: Attribute | None
-    leaves: tuple[Leaf, ...]
+    attribute: attributes.Attribute | None
+    leaves: tuple[attributes.Leaf, ...]
     place: PolicyPlace
 
 
@@ -124,7 +113,7 @@ def built_in_changes(own: Sequence[ChangeCheck]) -> tuple[ChangeCheck, ...]:
     compared = {leaf.dotted for check in own for leaf in check.leaves if check.attribute.aggregate is None}
     checks = []
     for text in DEFAULTS:
-        attribute, leaves = resolve(parse_attribute(text))
+        attribute, leaves = attributes.resolve(attributes.parse_attribute(text))
         rest = tuple(leaf for leaf in leaves if leaf.dotted not in compared)
         if rest:
             checks.append(ChangeCheck(f"change of {attribute}", attribute, rest))
@@ -192,10 +181,10 @@ class _Compiler:
 
     def _budget(self, number: int, table: spec.Budget) -> BudgetCheck:
         place = ("budget", number, "expect")
-        reader = Reader(table.expect)
+        reader = attributes.Reader(table.expect)
         try:
-            attribute, leaves = resolve(reader.attribute())
-            operator = next((sign for sign in COMPARISONS if reader.take(sign)), None)
+            attribute, leaves = attributes.resolve(reader.attribute())
+            operator = next((sign for sign in attributes.COMPARISONS if reader.take(sign)), None)
             if operator is None:
                 raise reader.expected("`.`, `[` or one of <= < >= > == !=")
             reader.space()
@@ -239,15 +228,15 @@ class _Compiler:
                 "except",
                 number,
             )
-        attribute: Attribute | None = None
-        leaves: tuple[Leaf, ...] = ()
+        attribute: attributes.Attribute | None = None
+        leaves: tuple[attributes.Leaf, ...] = ()
         if table.attribute is not None:
             attribute, leaves = self._attribute(table.attribute, "except", number, "attribute")
         return ExceptionCheck(table, attribute, leaves, self._place("check", "except", number))
 
-    def _attribute(self, text: str, *place: str | int) -> tuple[Attribute, tuple[Leaf, ...]]:
+    def _attribute(self, text: str, *place: str | int) -> tuple[attributes.Attribute, tuple[attributes.Leaf, ...]]:
         try:
-            return resolve(parse_attribute(text))
+            return attributes.resolve(attributes.parse_attribute(text))
         except ValueError as error:
             raise self._explained(error, *place) from None
 
@@ -278,9 +267,9 @@ class _Compiler:
     def _explained(self, error: ValueError, *place: str | int) -> DocumentError:
         problem = str(error)
         todo = (
-            "docs/check.md describes the paths" if isinstance(error, AttributeSyntaxError) else ""
+            "docs/check.md describes the paths" if isinstance(error, attributes.AttributeSyntaxError) else ""
         )
-        if isinstance(error, UnknownAttributeError):
+        if isinstance(error, attributes.UnknownAttributeError):
             problem, _, todo = problem.partition("; ")
         return self._error(problem, todo, *place)
 
@@ -294,23 +283,27 @@ class _Compiler:
         return self.syntax.line_of(self.text, place)
 
 
-def _dimension(attribute: Attribute, leaf: Leaf) -> Dimension:
+def _dimension(attribute: attributes.Attribute, leaf: attributes.Leaf) -> Dimension:
     if attribute.aggregate == "count":
         return "count"
     return "number" if attribute.aggregate == "mean" and leaf.dimension == "count" else leaf.dimension
 
 
 def _limit(
-    reader: Reader, operator: str, dimensions: set[Dimension], attribute: Attribute, leaves: Sequence[Leaf]
+    reader: attributes.Reader,
+    operator: str,
+    dimensions: set[Dimension],
+    attribute: attributes.Attribute,
+    leaves: Sequence[attributes.Leaf],
 ) -> int | float | str | bool:
     """The limit after the comparison operator, which must suit all attributes. The reader does not move."""
     text = reader.text[reader.at :].strip()
     if dimensions <= {"text", "flag"}:
         if operator not in ("==", "!="):
-            raise UnknownAttributeError(f"{attribute} has no order; compare it by == or !=")
+            raise attributes.UnknownAttributeError(f"{attribute} has no order; compare it by == or !=")
         if dimensions == {"flag"}:
             if text not in ("true", "false"):
-                raise UnknownAttributeError(f"{attribute} is true or false, not {text!r}")
+                raise attributes.UnknownAttributeError(f"{attribute} is true or false, not {text!r}")
             return text == "true"
         begin = reader.at
         word = reader.string()
@@ -319,17 +312,17 @@ def _limit(
         reader.at = begin
         limit = text if word is None else word
         for leaf in leaves:
-            refuse_never(str(attribute), leaf, limit)
+            attributes.refuse_never(str(attribute), leaf, limit)
         return limit
     if dimensions & {"text", "flag"}:
-        raise UnknownAttributeError(f"{attribute} matches numbers and text; name fewer")
+        raise attributes.UnknownAttributeError(f"{attribute} matches numbers and text; name fewer")
     quantity: Quantity = parse_quantity(text)
     for dimension in sorted(dimensions):
         if not quantity.fits(dimension):
             expected = Quantity(0, dimension, "").meaning()
-            raise UnknownAttributeError(f"{attribute} is {expected}, and {text} is {quantity.meaning()}")
+            raise attributes.UnknownAttributeError(f"{attribute} is {expected}, and {text} is {quantity.meaning()}")
         if dimensions == {"share"} and attribute.aggregate != "sum":
-            refuse_no_share(str(attribute), quantity)
+            attributes.refuse_no_share(str(attribute), quantity)
     return quantity.value
 
 

@@ -8,17 +8,9 @@ from datetime import date
 from typing import Final, Literal
 
 from vani.errors import InputError
+from vani.gate import checks
 from vani.gate.causes import causes_of, io_share
 from vani.gate.changes import judge_changes
-from vani.gate.checks import (
-    Outcome,
-    RulesAdvice,
-    apply_exceptions,
-    judge_advice,
-    judge_budget,
-    judge_completeness,
-    judge_run_sizes,
-)
 from vani.gate.matching import Figures, Names, Tree, aliases_of, columns_of
 from vani.gate.policy import PolicyChecks
 from vani.gate.tuned import TunedCheck, judge_tuned
@@ -44,7 +36,7 @@ def verdict_on(
     checked: Sequence[Figures],
     runs: Sequence[Tree],
     baselines: Sequence[Source],
-    rules: Sequence[RulesAdvice],
+    rules: Sequence[checks.RulesAdvice],
     *,
     today: date,
     fail_on: Level | None,
@@ -81,20 +73,20 @@ def verdict_on(
     ]
     compared, times = judge_changes(changes, checked, runs, names, policy.table.false_alarms)
     outcomes = compared + _worst(
-        [outcome for budget in policy.budgets for outcome in judge_budget(budget, profile, names)]
+        [outcome for budget in policy.budgets for outcome in checks.judge_budget(budget, profile, names)]
         for profile in checked
     )
     if policy.rules is not None:
         table = policy.rules
         each = zip(rules, checked, strict=False)
-        outcomes += _worst(judge_advice(table, advice, policy.strip, profile.model) for advice, profile in each)
+        outcomes += _worst(checks.judge_advice(table, advice, policy.strip, profile.model) for advice, profile in each)
     if tuned is not None:
         outcomes += _worst(judge_tuned(tuned, profile.model) for profile in checked)
     if not allow_empty and not any(outcome.judgement.status != "unknown" for outcome in outcomes):
         raise _empty(policy, outcomes)
-    outcomes += _worst(judge_completeness(profile.model, policy.strip) for profile in checked)
-    outcomes += judge_run_sizes(runs) if policy.changes else []
-    outcomes = apply_exceptions(outcomes, policy.exceptions, today, figures, names)
+    outcomes += _worst(checks.judge_completeness(profile.model, policy.strip) for profile in checked)
+    outcomes += checks.judge_run_sizes(runs) if policy.changes else []
+    outcomes = checks.apply_exceptions(outcomes, policy.exceptions, today, figures, names)
     judgements = sorted(_distinct([outcome.judgement for outcome in outcomes]), key=_order)
     least = fail_on or policy.table.fail_on
     failed = [judgement for judgement in judgements if judgement.status == "fail"]
@@ -126,12 +118,12 @@ def verdict_on(
     )
 
 
-def _worst(of_runs: Iterable[Sequence[Outcome]]) -> list[Outcome]:
+def _worst(of_runs: Iterable[Sequence[checks.Outcome]]) -> list[checks.Outcome]:
     """The worst outcome of several runs with each id; those of one run are unchanged."""
     listed = list(of_runs)
     if len(listed) == 1:
         return list(listed[0])
-    worst: dict[str, Outcome] = {}
+    worst: dict[str, checks.Outcome] = {}
     for outcome in (outcome for outcomes in listed for outcome in outcomes):
         known = worst.setdefault(outcome.judgement.id, outcome)
         if _STATUSES[outcome.judgement.status] < _STATUSES[known.judgement.status]:
@@ -177,7 +169,7 @@ def _counts(judgements: Sequence[Judgement]) -> CheckCounts:
     )
 
 
-def _empty(policy: PolicyChecks, outcomes: Sequence[Outcome]) -> InputError:
+def _empty(policy: PolicyChecks, outcomes: Sequence[checks.Outcome]) -> InputError:
     todo, path = "--allow-empty accepts that", policy.path
     if outcomes:
         many = f"the results of all {len(outcomes)} checks are unknown"

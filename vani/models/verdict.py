@@ -13,17 +13,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from vani.errors import one_line
-from vani.models.io_time import (
-    HARDLY,
-    LEAST_IO_S,
-    LEAST_RUN_S,
-    IOTime,
-    Slowest,
-    calls_s,
-    costliest,
-    io_time,
-    outside_s,
-)
+from vani.models import io_time
 from vani.schema.damage import OVERHEAD_S, damage, overhead_of
 from vani.schema.profile import (
     CallCost,
@@ -108,7 +98,7 @@ def could_matter(profile: Profile) -> list[Unseen]:
     if not unseen or time is None or not time.runtime_s:
         return list(unseen)
     bounded = sum(entry.most_s for entry in unseen if entry.most_s is not None)
-    room = HARDLY * time.runtime_s
+    room = io_time.HARDLY * time.runtime_s
     together = time.calls_most_s + bounded >= room and bounded > 0.1 * room
     return [entry for entry in unseen if entry.most_s is None or together]
 
@@ -123,11 +113,11 @@ def unseen_bound(profile: Profile) -> str:
     return f"; what was not recorded took at most {format_seconds(sum(bound or 0.0 for bound in bounds))}"
 
 
-def _time(profile: Profile) -> IOTime | None:
+def _time(profile: Profile) -> io_time.IOTime | None:
     """The I/O time of the run; None if times are unknown."""
     workflow = profile.workflow
     known = (workflow.runtime_s, workflow.io.time_s.total, workflow.io.busy_s.total, workflow.io_time_share)
-    return None if None in known else io_time(profile)
+    return None if None in known else io_time.io_time(profile)
 
 
 def decided(profile: Profile) -> Verdict:
@@ -136,7 +126,7 @@ def decided(profile: Profile) -> Verdict:
     if missed and not (workflow.io.ops.all and _matters_anyway(profile, time)):
         why = unseen_sentence(missed)
         return _open(profile, why, f"{_capital(why)}: the verdict is open.", _look_again(missed[0]))
-    if not workflow.io.ops.all and not workflow.io.time_s.total and (time is None or time.share < HARDLY):
+    if not workflow.io.ops.all and not workflow.io.time_s.total and (time is None or time.share < io_time.HARDLY):
         if lost is not None:
             left = "No I/O on files of a data set in the rest of the trace: the lost part may have some."
             return _open(profile, lost, left, "trace it again")
@@ -165,7 +155,7 @@ def _verdict(profile: Profile, matters: Matters, sentence: str, remedy: str, why
     )
 
 
-def _parts(time: IOTime) -> VerdictParts:
+def _parts(time: io_time.IOTime) -> VerdictParts:
     storage = min(time.share, time.of_run(time.slowest_s))
     return VerdictParts(storage=storage, library=time.share - storage, processor=1.0 - time.share)
 
@@ -177,18 +167,20 @@ def _open(profile: Profile, why: str, sentence: str, remedy: str) -> Verdict:
     )
 
 
-def _matters_anyway(profile: Profile, time: IOTime | None) -> bool:
+def _matters_anyway(profile: Profile, time: io_time.IOTime | None) -> bool:
     """True if the recorded calls alone show that storage matters."""
-    return time is not None and time.share >= HARDLY and not time.is_short and not _may_be_overhead(profile, time)
+    if time is None or time.is_short:
+        return False
+    return time.share >= io_time.HARDLY and not _may_be_overhead(profile, time)
 
 
-def _may_be_overhead(profile: Profile, time: IOTime) -> bool:
+def _may_be_overhead(profile: Profile, time: io_time.IOTime) -> bool:
     """True if I/O may take less than `HARDLY` of the run without the tracer's overhead in each call."""
-    total = (profile.workflow.io.time_s.total or 0.0) + outside_s(profile)
+    total = (profile.workflow.io.time_s.total or 0.0) + io_time.outside_s(profile)
     if overhead_of(profile) is None or not total:
         return False
     added = OVERHEAD_S * (profile.workflow.io.ops.all + _lookups_outside(profile))
-    return time.share * max(0.0, 1.0 - added / total) < HARDLY
+    return time.share * max(0.0, 1.0 - added / total) < io_time.HARDLY
 
 
 def _lookups_outside(profile: Profile) -> int:
@@ -196,24 +188,24 @@ def _lookups_outside(profile: Profile) -> int:
     return round(sum(row.calls * (row.excluded_s or 0.0) / row.time_s for row in profile.lookups or () if row.time_s))
 
 
-def _of_shares(profile: Profile, time: IOTime, missed: Sequence[Unseen], lost: str | None) -> Verdict:
+def _of_shares(profile: Profile, time: io_time.IOTime, missed: Sequence[Unseen], lost: str | None) -> Verdict:
     """The verdict from the recorded calls' shares of the run."""
     why = None
     matters: Matters
     if time.is_short:
         why = _too_short(time)
         matters, ending = "too_short", f"{why} is too short to judge"
-    elif time.share >= HARDLY and _may_be_overhead(profile, time):
+    elif time.share >= io_time.HARDLY and _may_be_overhead(profile, time):
         tool, much = overhead_of(profile) or ("", "")
         why = f"{tool} adds {much} to each call"
         matters, ending = "open", f"{why}, which may be most of that"
-    elif time.share >= HARDLY:
+    elif time.share >= io_time.HARDLY:
         matters, ending = "yes", "it matters"
         if time.is_in_libraries:
             ending = "it matters, and the time goes to the I/O library"
     elif lost is not None:
         matters, ending, why = "open", "the lost part may change that", lost
-    elif time.of_run(time.calls_most_s) >= HARDLY:
+    elif time.of_run(time.calls_most_s) >= io_time.HARDLY:
         matters, ending = "open", "it may matter, and counts do not show more"
         why = "counts do not show when each call took place"
     else:
@@ -234,19 +226,20 @@ def _remedy(matters: Matters, missed: Sequence[Unseen], lost: str | None) -> str
     if lost is not None and matters == "open":
         return "trace it again"
     if matters == "too_short":
-        return f"trace a run of at least {format_seconds(LEAST_RUN_S)}, with {format_seconds(LEAST_IO_S)} of I/O"
+        run, io = format_seconds(io_time.LEAST_RUN_S), format_seconds(io_time.LEAST_IO_S)
+        return f"trace a run of at least {run}, with {io} of I/O"
     if matters == "open":
         return "a trace of its calls by Recorder shows more"
     return "vani advise"
 
 
-def _too_short(time: IOTime) -> str:
-    if time.runtime_s < LEAST_RUN_S:
+def _too_short(time: io_time.IOTime) -> str:
+    if time.runtime_s < io_time.LEAST_RUN_S:
         return f"a run of {format_seconds(time.runtime_s)}"
     return f"{format_seconds(time.calls_s)} of I/O"
 
 
-def _shares_in_words(profile: Profile, time: IOTime, *, at_least: bool) -> str:
+def _shares_in_words(profile: Profile, time: io_time.IOTime, *, at_least: bool) -> str:
     """`I/O takes 20 % of the run in the slowest process (rank 0), 23 % in at least one`.
 
     The share that decides comes first.
@@ -276,10 +269,10 @@ def _shares_in_words(profile: Profile, time: IOTime, *, at_least: bool) -> str:
         text += f"{slowest}{of_run} in {_slowest(profile, time)}"
         text += f", {busy} in at least one" if busy != slowest else ""
     text = begin + text
-    return f"{text}, and {looking}" if time.of_run(time.lookups_s) >= HARDLY else text
+    return f"{text}, and {looking}" if time.of_run(time.lookups_s) >= io_time.HARDLY else text
 
 
-def _slowest(profile: Profile, time: IOTime) -> str:
+def _slowest(profile: Profile, time: io_time.IOTime) -> str:
     """The process with most I/O time in words. Counts of all processes together name none if they fit an even share."""
     mean_s = profile.apps[0].balance.mean_io_time_s if len(profile.apps) == 1 and profile.apps[0].balance else None
     if time.slowest is not None and (mean_s or 0.0) >= _EVEN * time.slowest.time_s > 0:
@@ -287,7 +280,7 @@ def _slowest(profile: Profile, time: IOTime) -> str:
     return f"the slowest process{_rank(profile, time.slowest)}"
 
 
-def _rank(profile: Profile, slowest: Slowest | None) -> str:
+def _rank(profile: Profile, slowest: io_time.Slowest | None) -> str:
     if slowest is None or profile.workflow.processes == 1:
         return ""
     of = f" of {one_line(slowest.app)}" if len(profile.apps) > 1 else ""
@@ -319,7 +312,7 @@ def _cause(profile: Profile) -> VerdictCause | None:
     """The function with most I/O time (most calls if times are unknown), perhaps with the next one."""
     io = profile.workflow.io
     calls = [call for call in io.calls or () if call.name is not None]
-    looking_s, number = outside_s(profile), _lookups_outside(profile)
+    looking_s, number = io_time.outside_s(profile), _lookups_outside(profile)
     if looking_s > ((calls[0].time_s or 0.0) if calls else io.time_s.total or 0.0):
         part = looking_s / (looking_s + sum(call.time_s or 0.0 for call in io.calls or ()))
         text = f"look-ups that find nothing: {_times(number)}, {_part(part)} of the time of I/O and look-ups."
@@ -391,7 +384,7 @@ def _part(share: float) -> str:
 
 def _synced(io: IOStats) -> str:
     """The rate of writes including flushes, if flushing takes a visible share of the time."""
-    if not io.bandwidth.write_synced or io.time_share is None or (io.time_share.sync or 0.0) < HARDLY:
+    if not io.bandwidth.write_synced or io.time_share is None or (io.time_share.sync or 0.0) < io_time.HARDLY:
         return ""
     return f" Write rate including fsync: {format_rate(io.bandwidth.write_synced)}."
 
@@ -415,7 +408,7 @@ _MPI_LOCKS: Final = "MPI-IO locks each access in atomic mode, and writes that it
 
 def locking(profile: Profile) -> list[str]:
     """Locks that failed, or that take `HARDLY` of the I/O time, each with its probable cause."""
-    whole, texts = calls_s(profile.workflow.io), []
+    whole, texts = io_time.calls_s(profile.workflow.io), []
     of_mpi = any(row.layer in ("mpiio", "hdf5") for row in profile.interfaces or ()) or profile.workflow.processes > 1
     for lock in profile.locks or ():
         who = _HDF5_LOCKS if lock.call == "flock" else _MPI_LOCKS if of_mpi else "a database locks for each transaction"
@@ -425,14 +418,14 @@ def locking(profile: Profile) -> list[str]:
             if named:
                 number = _times(sum((lock.failed or {})[error] for error in named))
                 texts.append(f"{number} of {lock.call} failed with {' and '.join(named)}{where}: {why}; {who}")
-        if lock.time_s and whole and lock.time_s >= HARDLY * whole:
+        if lock.time_s and whole and lock.time_s >= io_time.HARDLY * whole:
             share = format_share(min(1.0, lock.time_s / whole))
             texts.append(f"locks take {share} of the I/O time ({lock.call}: {_times(lock.calls)}){where}: {who}")
     return texts
 
 
 def _where(profile: Profile) -> str | None:
-    files = costliest(profile)
+    files = io_time.costliest(profile)
     return None if files is None else one_line(files.name)
 
 

@@ -26,19 +26,8 @@ from vani.engine.executor import Executor
 from vani.errors import InputError, TraceError
 from vani.readers.files import changed_error, explained, unchanged
 from vani.readers.trace_reader import DecodesAgain, Piece, TellsCallSites, TraceReader
+from vani.store import read
 from vani.store.cache import being_written
-from vani.store.read import (
-    FILE_TABLE,
-    FUNCTION_TABLE,
-    OTHERS_WRITE,
-    RENAME_TABLE,
-    ROW_GROUP,
-    InMemoryParts,
-    Manifest,
-    PartEntry,
-    Store,
-    columns_now,
-)
 from vani.units import format_number
 
 _DICTIONARY = ["file", "bytes", "duration_ns"]
@@ -113,7 +102,7 @@ def _write_part(
             ) as writer,
         ):
             for batch in batches:
-                writer.write_batch(batch, row_group_size=ROW_GROUP)
+                writer.write_batch(batch, row_group_size=read.ROW_GROUP)
                 if in_memory is not None:
                     in_memory.append(batch)
         partial.replace(file)
@@ -135,7 +124,7 @@ def check_call_sites(reader: TraceReader) -> Iterator[pa.RecordBatch]:
     return sites
 
 
-def decode_into_memory(reader: TraceReader, *, version: str, executor: Executor) -> Store:
+def decode_into_memory(reader: TraceReader, *, version: str, executor: Executor) -> read.Store:
     """Decode a trace into a store without a folder.
 
     Parameters
@@ -155,7 +144,7 @@ def decode_into_memory(reader: TraceReader, *, version: str, executor: Executor)
     return replace(store, in_memory=_calls(store.manifest.parts, pieces))
 
 
-def decode_on_demand(reader: TraceReader, *, version: str, executor: Executor, scratch: Path) -> Store:
+def decode_on_demand(reader: TraceReader, *, version: str, executor: Executor, scratch: Path) -> read.Store:
     """A store without a folder, whose calls are decoded each time they are needed.
 
     Parameters
@@ -184,7 +173,7 @@ def decode_on_demand(reader: TraceReader, *, version: str, executor: Executor, s
 
 
 def _decode_again(
-    reader: TraceReader, first_pass: Mapping[str, tuple[int, list[str]]], part: PartEntry
+    reader: TraceReader, first_pass: Mapping[str, tuple[int, list[str]]], part: read.PartEntry
 ) -> Iterator[pa.RecordBatch]:
     """The calls of a part; records and problems must be those of the first pass."""
     piece = Piece()
@@ -204,7 +193,7 @@ def write_store(
     is_short_lived: bool = False,
     call_sites: bool = False,
     unless: Callable[[], bool] = bool,
-) -> InMemoryParts:
+) -> read.InMemoryParts:
     """Decode a trace into the store at `path`, which appears completely or not at all.
 
     Parameters
@@ -283,11 +272,11 @@ def _pieces(
 
 def _entries(
     parts: Sequence[range], pieces: Sequence[Piece], files: Sequence[Path] | None = None
-) -> list[PartEntry]:
+) -> list[read.PartEntry]:
     """Entries of the manifest; a part without a file has size 0."""
     sizes = [0] * len(parts) if files is None else [file.stat().st_size for file in files]
     return [
-        PartEntry(_part_name(index), (ranks.start, ranks.stop), piece.records, size)
+        read.PartEntry(_part_name(index), (ranks.start, ranks.stop), piece.records, size)
         for index, (ranks, piece, size) in enumerate(zip(parts, pieces, sizes, strict=True))
     ]
 
@@ -296,22 +285,22 @@ def _tables(reader: TraceReader, pieces: Sequence[Piece]) -> dict[str, pa.Table]
     renames = [rename for piece in pieces for rename in piece.renames]
     columns = list(zip(*renames, strict=True)) or [()] * 4
     return {
-        FILE_TABLE: reader.files(),
-        FUNCTION_TABLE: reader.functions(),
-        RENAME_TABLE: small_table(columns, RENAMES),
+        read.FILE_TABLE: reader.files(),
+        read.FUNCTION_TABLE: reader.functions(),
+        read.RENAME_TABLE: small_table(columns, RENAMES),
     }
 
 
-def _calls(entries: Sequence[PartEntry], pieces: Sequence[Piece]) -> InMemoryParts:
+def _calls(entries: Sequence[read.PartEntry], pieces: Sequence[Piece]) -> read.InMemoryParts:
     return {entry.file: piece.calls for entry, piece in zip(entries, pieces, strict=True)}
 
 
 def _without_folder(
     reader: TraceReader, parts: Sequence[range], pieces: Sequence[Piece], version: str
-) -> Store:
+) -> read.Store:
     """A store without a folder, with its manifest and small tables; the caller adds the calls."""
     manifest = _manifest(reader, pieces, _entries(parts, pieces), version=version)
-    return Store(Path(f"<{manifest.digest[:16]}>"), manifest, tables=_tables(reader, pieces))
+    return read.Store(Path(f"<{manifest.digest[:16]}>"), manifest, tables=_tables(reader, pieces))
 
 
 def _part_name(index: int) -> str:
@@ -321,11 +310,11 @@ def _part_name(index: int) -> str:
 def _manifest(
     reader: TraceReader,
     pieces: Sequence[Piece],
-    parts: list[PartEntry],
+    parts: list[read.PartEntry],
     *,
     version: str,
     call_sites: bool = False,
-) -> Manifest:
+) -> read.Manifest:
     """The manifest of a trace, from the counts of all its parts.
 
     Raises
@@ -347,7 +336,7 @@ def _manifest(
             todo="the trace is damaged, trace the run again",
         )
     firsts = [p.first_ns for p in pieces if p.first_ns is not None]
-    return Manifest(
+    return read.Manifest(
         source=str(reader.path.resolve()),
         digest=reader.digest(),
         tool=reader.tool,
@@ -367,7 +356,7 @@ def _manifest(
         facts=[(name, list(args), count) for name, args, count in reader.facts()],
         parts=parts,
         vani=version,
-        columns=columns_now(call_sites=call_sites),
+        columns=read.columns_now(call_sites=call_sites),
         bytes=moved,
         time_ns=spent,
     )
@@ -376,10 +365,10 @@ def _manifest(
 def _keep_from_others(place: Path) -> None:
     """Prevent others from writing, even if the umask allows it, because such a store would not be trusted."""
     mode = place.stat().st_mode
-    if mode & OTHERS_WRITE:
+    if mode & read.OTHERS_WRITE:
         # Some file systems have no modes.
         with suppress(OSError):
-            place.chmod(mode & 0o777 & ~OTHERS_WRITE)
+            place.chmod(mode & 0o777 & ~read.OTHERS_WRITE)
 
 
 def _write_table(path: Path, schema: pa.Schema, rows: Iterable[pa.Table | pa.RecordBatch]) -> None:
