@@ -330,7 +330,8 @@ def _severity(judged: Judged, now: Finding, time: IOTime | None) -> Severity:
     """
     if time is None:
         return "info"
-    known = judged.finding.known_gain is not None
+    gain = judged.finding.known_gain
+    known = gain is not None and not _is_direction(gain)
     seconds = judged.seconds if known else judged.finding.touched_s
     share = seconds / time.runtime_s if time.runtime_s else 0.0
     steps: list[Severity] = [severity for least, severity in SEVERITIES if share >= least]
@@ -393,8 +394,7 @@ def _expected(gain: Gain | str | Perhaps, profile: Profile, *, is_bound: bool) -
         return Direction(why_no_number=gain)
     if isinstance(gain, Perhaps):
         return Direction(direction="perhaps faster", why_no_number=gain.why)
-    is_wide = not is_bound and gain.worst_s > WIDEST * gain.best_s * (1 + 1e-9)
-    if is_wide or gain.why_no_number:
+    if not is_bound and _is_direction(gain):
         is_sure = gain.worst_s < gain.before_s
         most, least = (format_seconds(gain.before_s - seconds) for seconds in (gain.best_s, gain.worst_s))
         why = f"it may save {least if is_sure else 'nothing'}, or up to {most} of {format_seconds(gain.before_s)}"
@@ -416,6 +416,11 @@ def _expected(gain: Gain | str | Perhaps, profile: Profile, *, is_bound: bool) -
         method=gain.method,
         before_bounds=before_bounds(gain, profile),
     )
+
+
+def _is_direction(gain: Gain) -> bool:
+    """True if a gain has no number, or a range that is too wide for one."""
+    return bool(gain.why_no_number) or gain.worst_s > WIDEST * gain.best_s * (1 + 1e-9)
 
 
 _NOT_REDUCED: Final = "no setting of storage reduces it"

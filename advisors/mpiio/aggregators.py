@@ -36,8 +36,8 @@ class Aggregators(rule.MatchingRule):
     Stays silent when
         No app uses MPI-IO or its calls are independent; the files are small; stripes or blocks are not known, or
         there is one stripe, which no number of aggregators makes faster; the program sets the same hints, or ROMIO
-        uses them by default: an aggregator on each node, and 16 MiB that are whole stripes. On GPFS `cb_nodes` stays
-        one per node.
+        uses them by default: an aggregator on each node, even if their number is unknown, and 16 MiB that are
+        whole stripes. On GPFS `cb_nodes` stays one per node.
     Source
         ROMIO users guide (`cb_nodes`, `cb_config_list`, `cb_buffer_size`); its driver for Lustre cuts `cb_nodes` to the
         stripe count; Lustre manual, section 19.2 (one client per stripe).
@@ -80,11 +80,11 @@ class Aggregators(rule.MatchingRule):
                 hints["cb_config_list"] = hosts
         hints["cb_buffer_size"] = mpiio.buffer_size(pieces.size)
         own = mpiio.set_hints(use.layer, hints)
-        if nodes is not None and not own and hints.get("cb_nodes") == nodes and _BUFFER % pieces.size == 0:
-            return (
-                f"{pieces.because}: an aggregator on each node, and buffers of {format_bytes(_BUFFER)}, are what ROMIO "
-                "uses by default"
-            )
+        if not own and hints.get("cb_nodes", nodes) == (nodes or hints.get("cb_nodes")) and _BUFFER % pieces.size == 0:
+            usual = f"an aggregator on each node, and buffers of {format_bytes(_BUFFER)}"
+            doubt = "; whether more per node are needed depends on the nodes: supply --job job.yaml"
+            doubt = "" if nodes or pieces.targets is None else doubt
+            return f"{pieces.because}: {usual}, are what ROMIO uses by default{doubt}"
         if own == {key: str(value) for key, value in hints.items()}:
             return "the program sets the fitting cb_nodes and cb_buffer_size itself"
         current: dict[str, rule.Value] = dict(own)
@@ -96,7 +96,7 @@ class Aggregators(rule.MatchingRule):
             lines = [*comment("the program sets some of these with MPI_Info_set: change them there"), *lines]
         return rule.Finding(
             target=use.target,
-            reason=_sentence(use, pieces, hints, nodes),
+            reason=_sentence(use, pieces, hints),
             confidence=0.6 * pieces.certainty,
             touched_s=mpiio.in_mpiio_s(use),
             acts_on="libraries",
@@ -115,7 +115,7 @@ class Aggregators(rule.MatchingRule):
         )
 
 
-def _sentence(use: LayerGroup, pieces: Pieces, hints: dict[str, str | int], nodes: int | None) -> str:
+def _sentence(use: LayerGroup, pieces: Pieces, hints: dict[str, str | int]) -> str:
     size = format_bytes(pieces.size)
     if pieces.targets is None:
         text = (
@@ -127,9 +127,5 @@ def _sentence(use: LayerGroup, pieces: Pieces, hints: dict[str, str | int], node
             f"{use.words} on {counted(pieces.targets, 'target')} in stripes of {size} ({pieces.because}): "
             f"{counted(int(hints['cb_nodes']), 'aggregator')} for {counted(use.app.processes, 'process')} share no "
             "target."
-        )
-    if nodes is None:
-        text += (
-            " By default ROMIO puts one on each node: for `cb_config_list`, which allows more, supply --job job.yaml."
         )
     return text

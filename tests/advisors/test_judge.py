@@ -345,7 +345,7 @@ def test_total_savings_do_not_exceed_the_first_line(gains, slowest, busy, calls,
 def test_severity_is_a_share_of_the_run_and_below_a_second_low_at_most(
     catalogue_of, runtime, spent, severity
 ):
-    gain = Gain("x", spent, 0, 0, spent, "")
+    gain = Gain("x", spent, 0, 0, 0, "")
     one = _of(catalogue_of, gain, runtime_s=runtime, slowest_s=max(spent, 0.4 * runtime), busy_s=runtime)[1]
     assert one.severity == severity
     assert one.confidence == 1.0

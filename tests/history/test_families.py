@@ -35,9 +35,18 @@ def test_users_with_gains_rank_before_those_without(history):
     gains = [GAIN[row.application] for row in rows]
     assert [gain > 0 for gain in gains] == sorted((gain > 0 for gain in gains), reverse=True)
     for row, gain in zip(rows, gains, strict=True):
-        assert row.saved.expected_s <= row.waiting_s * gain * 1.05, row
-        assert (row.saved.state == "saves") is (gain > 0)
+        assert (row.saved.expected_s or 0.0) <= row.waiting_s * gain * 1.05, row
+        assert (row.saved.state == "saves" or row.saved.severity > 0) is (gain > 0)
         assert not row.saved.typical_machine
+
+
+@pytest.mark.slow
+def test_healthy_families_rank_last_on_an_unknown_machine_too(history, tmp_path):
+    centre.history_add(history.parent / "logs", db=tmp_path / "h.sqlite", totals=True, workers=1, judge=12)
+    rows = [row for row in centre.history_top(db=tmp_path / "h.sqlite").rows if row.saved is not None]
+    gains = [GAIN[row.application] > 0 for row in rows]
+    assert gains == sorted(gains, reverse=True)
+    assert {row.saved.severity for row, is_ill in zip(rows, gains, strict=True) if not is_ill} == {0}
 
 
 @pytest.mark.slow

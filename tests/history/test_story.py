@@ -168,6 +168,18 @@ def test_users_of_one_application_do_not_use_up_the_judged_pairs():
     assert pairs_that_matter(groups, 3) == [("healthy", "u0"), ("ill", "u"), ("healthy", "u1")]
 
 
+def test_other_users_of_a_healthy_application_are_judged_last():
+    groups = [Group((), ("healthy", f"u{n}"), 1, 1.0, 100.0, 100.0 - n) for n in range(3)]
+    groups += [Group((), ("ill", f"u{n}"), 1, 1.0, 5.0, 5.0 - n) for n in range(2)]
+    verdicts = shares(
+        [
+            (judged(), a_run(application="healthy", user="u0")),
+            (judged(advised("LUS002", 8.0, 2.0, 1.0, 8.0)), a_run(1, application="ill", user="u0")),
+        ]
+    )
+    assert pairs_that_matter(groups, 3, verdicts) == [("healthy", "u0"), ("ill", "u0"), ("ill", "u1")]
+
+
 # The ranking
 
 
@@ -179,7 +191,7 @@ def ranked(**more: object):
         Group(("odd", "u4"), ("odd", "u4"), 1, 100.0, 30.0, 30.0),
     ]
     nothing = Verdict("0" * 64, "m", 0.0, 0.0, 0.0, "", "", "", (), False)
-    unknown = replace(nothing, rule="MIO002")
+    unknown = replace(nothing, rule="MIO002", severity=1)
     some = {
         ("big", "u1"): Share(0.0, 0.0, 0.0, nothing, 4, False),
         ("odd", "u4"): Share(0.0, 0.0, 0.0, unknown, 2, True),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
@@ -15,7 +15,7 @@ from pydantic import Field
 from vani.advisors.catalogue import rule_findings
 from vani.centre.history.ingest import add
 from vani.centre.history.maintenance import names_of
-from vani.centre.history.ranking import pairs_that_matter, verdict_from
+from vani.centre.history.ranking import pairs_that_matter, shares, verdict_from
 from vani.centre.history.reading import pack_profile, unpack_profile
 from vani.centre.history.runs import read, write
 from vani.centre.history.runs.store import Store
@@ -112,9 +112,24 @@ def _profile_of(memory: int | None, path: Path) -> Profile:
 
 
 def _judge(store: Store, pairs: int, system: System | None) -> tuple[int, list[str]]:
-    """Judge the costliest runs; return how many were judged, and why others were not."""
+    """Judge the costliest runs; return how many were judged, and why others were not.
+
+    The costliest user of each application comes first, because it may prove healthy.
+    """
+    count, why = 0, dict[str, None]()
+    for first in (True, False):
+        with store.reading() as connection:
+            groups = read.groups(connection, "pair", read.Period())
+            applications = len({group.pair[0] for group in groups})
+            most = min(pairs, applications) if first else pairs
+            matter = pairs_that_matter(groups, most, shares(read.verdicts(connection)))
+        more, failed = _judge_some(store, matter, system)
+        count, why = count + more, why | dict.fromkeys(failed)
+    return count, list(why)
+
+
+def _judge_some(store: Store, matter: Sequence[tuple[str, str]], system: System | None) -> tuple[int, list[str]]:
     with store.reading() as connection:
-        matter = pairs_that_matter(read.groups(connection, "pair", read.Period()), pairs)
         runs = read.telling_runs(connection, matter)
         known = read.verdicts_of(connection, [run.digest for run in runs])
         todo = [run for run in runs if not _is_judged(known.get(run.digest), system)]

@@ -43,10 +43,9 @@ _STRIPES = re.compile(r"lfs setstripe (?P<options>(?:-[A-Za-z] \S+ )+)")
 _LINES = 20
 _WEIGHTS: Final = {"high": 3, "medium": 2, "low": 1, "info": 0}
 """Severities as numbers."""
-_SHARES: Final = (0.0, 0.01, 0.10, 0.25)
-"""Least share of a run that each severity means, by which waiting with an unknown gain is weighed."""
 
 Floats = NDArray[np.float64]
+Pair = tuple[str, str]
 
 
 def state_of(rule: str, high_s: float) -> State:
@@ -76,16 +75,20 @@ class Share:
     typical: bool
 
 
-def pairs_that_matter(groups: Sequence[Group], most: int) -> list[tuple[str, str]]:
-    """Application and user of the pairs that cost most, by either kind of cost; one of each application first."""
+def pairs_that_matter(groups: Sequence[Group], most: int, judged: Mapping[Pair, Share] | None = None) -> list[Pair]:
+    """Application and user of the pairs that cost most, by either kind of cost; one of each application first.
+
+    Where the first one of an application proved healthy, its other users come last.
+    """
     cost = {group.pair: max(group.waiting_s, group.in_io_s) for group in groups}
+    healthy = {pair[0] for pair, share in (judged or {}).items() if not share.best.severity and not share.high}
     nth: Counter[str] = Counter()
     turns = []
     for pair in sorted(cost, key=lambda pair: (-cost[pair], pair)):
-        turns.append((nth[pair[0]], pair))
+        turns.append((nth[pair[0]] > 0 and pair[0] in healthy, nth[pair[0]], pair))
         nth[pair[0]] += 1
     # Otherwise the users of one healthy application would use up all turns.
-    return [pair for _, pair in sorted(turns, key=lambda turn: turn[0]) if cost[pair] > 0][:most]
+    return [pair for *_, pair in sorted(turns, key=lambda turn: turn[:2]) if cost[pair] > 0][:most]
 
 
 def verdict_from(advice: Advice, run: StoredRun, findings: dict[str, str], *, typical: bool) -> Verdict:
@@ -106,10 +109,10 @@ def verdict_from(advice: Advice, run: StoredRun, findings: dict[str, str], *, ty
     number = max(range(len(worth)), key=lambda i: (*saved[i][1:], _WEIGHTS[worth[i].severity]), default=None)
     if number is None and advice.verdict is not None and advice.verdict.matters == "open":
         return _open(advice, run)
-    best = None if number is None else worth[number]
     low, expected, high = _together(saved, run.slowest_s or 0.0).tolist()
-    if best is None:
+    if number is None:
         return Verdict(run.digest, advice.system.name or "", low, expected, high, "", "", "", (), typical, 0)
+    best = worth[number]
     doubt = f" ({best.expected.why_no_number})" if isinstance(best.expected, Direction) else ""
     why = one_line(f"{findings.get(best.rule, best.name)}{doubt}")
     words = (best.rule, one_line(_setting(best)), why, _one_lines(best.apply), typical, _WEIGHTS[best.severity])
@@ -213,7 +216,6 @@ _MAX_TIME: Final = 0.7
 _LITTLE: Final = 0.001
 """Share of all waiting. A smaller saving ranks below unknown gains, and less waiting below both."""
 _COLUMNS: Final = ("application", "user", "processes", "file_system", "mount", "account", "qos")
-Pair = tuple[str, str]
 
 
 def ranking(
@@ -290,11 +292,12 @@ def _row(by: str, names: tuple[str | int, ...], some: Sequence[Group], shares: M
 def _rank(row: RankedRow, little: float) -> tuple[int, float]:
     """Sort key: known savings by size, unknown gains by severity times waiting, small savings, others."""
     saved = row.saved
-    if saved is not None and saved.expected_s is not None and saved.state == "saves":
+    if saved is None:
+        return 3, 0.0
+    if saved.expected_s and saved.state == "saves":
         return (0 if saved.expected_s >= little else 2), -saved.expected_s
-    if saved is not None and saved.state == "gain_unknown" and row.waiting_s >= little:
-        return 1, -_SHARES[saved.severity] * row.waiting_s
-    return 3, 0.0
+    weight = saved.severity * row.waiting_s if saved.state == "gain_unknown" else 0.0
+    return (1 if weight >= little else 3), -weight
 
 
 def _key(row: RankedRow) -> tuple[object, ...]:
@@ -303,12 +306,8 @@ def _key(row: RankedRow) -> tuple[object, ...]:
 
 def _concentration(costs: Sequence[float]) -> int:
     """The number of groups that account for most of the time."""
-    threshold, so_far = _MAX_TIME * sum(costs), 0.0
-    for number, cost in enumerate(sorted(costs, reverse=True), start=1):
-        so_far += cost
-        if so_far >= threshold:
-            return number if cost else 0
-    return len(costs)
+    so_far = np.cumsum(sorted(costs, reverse=True))
+    return int(np.searchsorted(so_far, _MAX_TIME * so_far[-1])) + 1 if any(costs) else 0
 
 
 def _settings(groups: Sequence[Group], shares: Mapping[Pair, Share]) -> list[RankedSetting]:
