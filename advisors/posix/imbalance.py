@@ -84,10 +84,10 @@ class Imbalance(Rule):
         if times and not _moves_more(balance):
             for slow in slow_targets(profile):
                 if slow.own_s >= seconds(balance.slowest_io_time_s) / 2:
-                    return f"rank {balance.slowest_rank} of {app.name} waits for OST {slow.use.target}: see LUS009"
+                    return f"{app.name} waits for OST {slow.use.target}: see LUS009"
         if not self._is_uneven(balance) and not _moves_more(balance) and _more_s(balance) < self.min_waiting_s:
             return (
-                f"rank {balance.slowest_rank} of {app.name} moves no more bytes than others, and waits for less than "
+                f"the slowest process of {app.name} moves no more bytes than others, and waits for less than "
                 f"{format_seconds(self.min_waiting_s)} longer"
             )
         return None

@@ -16,7 +16,7 @@ from vani.analyzers.characterise import workload_of
 from vani.analyzers.counts import wording
 from vani.analyzers.counts.phases import HeatPhases, phases_of_calls, phases_of_heat
 from vani.analyzers.counts.results import accesses, exchanges_of, library_use, pattern, sizes, touched
-from vani.analyzers.counts.rows import Rows, TracedSegments, flushes_apart
+from vani.analyzers.counts.rows import Rows, TracedSegments, flushes_apart, look_ups
 from vani.analyzers.counts.times import bounds_of, busy_times, moved_by_process, spent_time
 from vani.analyzers.entities.files import formats_on_disk
 from vani.analyzers.entities.view import View
@@ -270,6 +270,7 @@ def _measurements(
         _lengths(rows),
         exchanges_of(rows),
         library_use(rows, contexts, counts),
+        look_ups(rows),
     ]
     return measurements.Measurements(
         workload=workload,
@@ -375,11 +376,10 @@ def _survey(rows: Rows) -> IntTable:
     columns = {name: rows[name] for name in counted} | dict.fromkeys(uncounted, nothing)
     columns |= {"metadata_time": rows["metadata_ns"], "time": rows.time_ns}
     # A record of all ranks counts as the first and the last rank; it does not show which of them wrote.
-    first = np.where(rows.process < 0, np.array(rows.workload.process_base, np.int64)[rows.trace], rows.process)
-    last = np.where(rows.process < 0, first + rows.ranks - 1, rows.process)
+    columns |= rows.users
     wrote = rows["writes"] > 0
-    columns |= {"first_process": first, "first_writer": np.where(wrote, first, _NEVER)}
-    columns |= {"last_process": last, "last_writer": np.where(wrote, last, -1)}
+    columns["first_writer"] = np.where(wrote, columns["first_process"], _NEVER)
+    columns["last_writer"] = np.where(wrote, columns["last_process"], -1)
     return group(rows.file[included], {n: c[included] for n, c in columns.items()}, ENDS_OF_FILES)
 
 

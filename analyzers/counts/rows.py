@@ -18,6 +18,7 @@ from vani.analyzers.int_table import KINDS, NO_VALUE, SIDES, IntTable, Pairs, co
 from vani.analyzers.intervals import Intervals, merge, total_length
 from vani.analyzers.measures.access_pattern import LARGE
 from vani.analyzers.measures.busy_time import ALL, WIDTH, WRITE_OR_SYNC
+from vani.analyzers.measures.operations import NamesAndLocks
 from vani.analyzers.streams import NAMES, RANDOM, classify, distances
 from vani.analyzers.workload import Context, Workload
 from vani.calls import FileClass, Kind, Layer
@@ -94,6 +95,12 @@ class Rows:
         """First process of the row's trace."""
         base: Ints = np.array(self.workload.process_base, np.int64)[self.trace]
         return base
+
+    @property
+    def users(self) -> dict[str, Ints]:
+        """The first and the last process that each row can mean."""
+        first = np.where(self.process < 0, self.base, self.process)
+        return {"first_process": first, "last_process": np.where(self.process < 0, first + self.ranks - 1, first)}
 
     @property
     def processes_of_traces(self) -> list[tuple[int, int]]:
@@ -277,6 +284,15 @@ class TracedSegments:
         of_kind = self.kind == kind
         file, _ = np.unique(np.stack([self.file[of_kind], self.process[of_kind]]), axis=1)
         return group(file, {"processes": np.ones(len(file), np.int64)})
+
+
+def look_ups(rows: Rows) -> NamesAndLocks:
+    """Stats; of a file that was never opened, they took all time of metadata operations."""
+    looks, nothing = rows["stats"] > 0, np.zeros(len(rows), np.int64)
+    columns = {"opens": rows["opens"], "stats": rows["stats"], "stats_ns": rows["metadata_ns"], **rows.users}
+    columns |= dict.fromkeys(("failed", "listings", "folder", "opens_ns", "failed_ns", "first"), nothing)
+    table = {name: column[looks] for name, column in columns.items()}
+    return NamesAndLocks(group(rows.file[looks], table, {"first_process": "min", "last_process": "max"}), None)
 
 
 def flushes_apart(rows: Rows, segments: TracedSegments) -> tuple[Rows, Bools]:

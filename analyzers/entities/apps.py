@@ -131,15 +131,19 @@ def _slowest(view: View, processes: Ints, ranks: Ints) -> dict[str, Any]:
     if view.process_time is None or view.call_time is None:
         return dict.fromkeys(_OF_TIMES)
     time, calls = view.process_time[processes], view.call_time[processes]
-    slowest, most = int(time.argmax()), int(calls.argmax())
     return {
-        "slowest_rank": int(ranks[slowest]),
-        "slowest_io_time_s": int(time[slowest]) / 1e9,
-        "slowest_call_rank": int(ranks[most]),
-        "slowest_call_time_s": int(calls[most]) / 1e9,
+        "slowest_rank": _rank_with_most(ranks, time),
+        "slowest_io_time_s": int(time.max()) / 1e9,
+        "slowest_call_rank": _rank_with_most(ranks, calls),
+        "slowest_call_time_s": int(calls.max()) / 1e9,
         "mean_io_time_s": int(time.sum()) / len(processes) / 1e9,
         "median_io_time_s": float(np.median(time)) / 1e9,
     }
+
+
+def _rank_with_most(ranks: Ints, time: Ints) -> int | None:
+    """The rank with most time; None if several processes all have the same, except for rounded nanoseconds."""
+    return None if len(time) > 1 and np.ptp(time) <= 1 else int(ranks[time.argmax()])
 
 
 def _nulls(view: View) -> Notes:
@@ -181,6 +185,8 @@ def apps(view: View) -> tuple[list[profile.App], Notes]:
                 library_time_s=view.library_time(app),
             )
         )
+    if any(app.balance is not None and app.balance.slowest_rank is None for app in entities):
+        notes.setdefault("apps.balance.slowest_rank", "every process takes as long as the others")
     return entities, notes
 
 

@@ -295,6 +295,7 @@ _TRIFLE: Final = 100
 """Folders with less than a hundredth of the look-ups are left out, too."""
 _MAX_WALKED: Final = 40
 _NO_FAILURES: Final = "the tracer does not record which calls failed"
+_NO_LOCKS: Final = "the source counts no locks"
 _WALKED: Final = 3
 """A name that at least so many folders lack is looked for along a search path."""
 _AGAIN: Final = 10
@@ -312,7 +313,7 @@ def lookups(view: View) -> tuple[list[LookUp] | None, Notes]:
     """The folders with most time in look-ups (most look-ups, if no time is known)."""
     measured = view.measured.of(NamesAndLocks)
     if measured is None:
-        return None, view.nulls(NamesAndLocks, "lookups", "locks")
+        return None, view.nulls(NamesAndLocks, "lookups")
     table = measured.names
     if not len(table):
         return [], {}
@@ -433,16 +434,17 @@ def _above(paths: Iterable[str]) -> set[str]:
 
 def locks(view: View) -> tuple[list[Lock] | None, Notes]:
     """A row for each function that locks files, with most time first."""
-    measured = view.measured.of(NamesAndLocks)
-    if measured is None:
-        return None, {}
+    known = view.measured.of(NamesAndLocks)
+    if known is None or known.locks is None:
+        return None, {"locks": _NO_LOCKS if known is not None else view.measured.why(NamesAndLocks)}
+    measured = known.locks
     errors, entities, knows = defaultdict[str, Counter[str]](Counter), [], _has_failures(view)
     for name, args, count in (fact for trace in view.measured.traces for fact in trace.facts):
         if args[:1] == ["refused"]:
             errors[name][args[1]] += count
     for code in distinct(measured.function).tolist():
         own = np.flatnonzero(measured.function == code)
-        calls, failed, time = (measured.locks[name][own] for name in ("calls", "failed", "time"))
+        calls, failed, time = (measured.counts[name][own] for name in ("calls", "failed", "time"))
         files, name = measured.file[own][np.argsort(-time, kind="stable")], view.workload.functions[code]
         rest = int(failed.sum()) - errors[name].total()
         entities.append(

@@ -327,6 +327,17 @@ class _ProcessesCollector(SumsCollector):
 
 
 @dataclass(frozen=True, eq=False)
+class Locks:
+    """Locks by function and file."""
+
+    function: Ints
+    file: Ints
+    """-1 for no file."""
+    counts: IntTable
+    """A row for each of these functions and files: `calls`, `failed`, `time`."""
+
+
+@dataclass(frozen=True, eq=False)
 class NamesAndLocks:
     """Look-ups by name, and locks by function and file."""
 
@@ -334,11 +345,8 @@ class NamesAndLocks:
     """By file: calls that are `opens`, `stats`, `failed`, `listings`, or show that the name is a `folder`; times
     `opens_ns`, `stats_ns` and `failed_ns`; the `first` start; the first and the last process. A failed call is
     only that, and a source that does not record which calls failed has none."""
-    function: Ints
-    file: Ints
-    """-1 for no file."""
-    locks: IntTable
-    """A row for each of these functions and files: `calls`, `failed`, `time`."""
+    locks: Locks | None
+    """None if the source does not record them."""
 
 
 _LOOKED_UP = (FileClass.DATASET, FileClass.SHARED_LIBRARY, FileClass.PROBE)
@@ -379,7 +387,7 @@ class LookUps(SumsMeasure):
     def aggregate(self, combined: Sums, workload: Workload, findings: SurveyFindings) -> NamesAndLocks:
         del findings
         function, file = unpack(combined["locks"].keys, (len(workload.functions), workload.files + 1))
-        return NamesAndLocks(combined["names"], function, file - 1, combined["locks"])
+        return NamesAndLocks(combined["names"], Locks(function, file - 1, combined["locks"]))
 
 
 @dataclass(frozen=True, eq=False)

@@ -491,13 +491,16 @@ class ProcessDependencies(Model):
 class RankBalance(Model):
     """How evenly I/O is spread over the processes of an app."""
 
-    slowest_rank: Count | None = Field(description="rank with most I/O time")
-    slowest_io_time_s: Seconds | None = Field(description="I/O time of that rank")
+    slowest_rank: Count | None = Field(
+        description="rank with most I/O time; null if every process has the same"
+    )
+    slowest_io_time_s: Seconds | None = Field(description="largest I/O time of a rank")
     slowest_call_rank: Count | None = Field(
-        default=None, description="rank with most time in I/O calls of any kind, including library calls"
+        default=None,
+        description="rank with most time in I/O calls of any kind, including library calls; null likewise",
     )
     slowest_call_time_s: Seconds | None = Field(
-        default=None, description="time of that rank in outermost calls to a library or the file system"
+        default=None, description="largest time of a rank in outermost calls to a library or the file system"
     )
     mean_io_time_s: Seconds | None = Field(description="mean I/O time of all processes")
     median_io_time_s: Seconds | None = Field(description="median I/O time of all processes")

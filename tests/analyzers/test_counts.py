@@ -286,3 +286,21 @@ def test_totals_of_a_twin_match_the_comparison(twin):
     }
     assert found == {key: int(twin[f"darshan_{key}"]) for key in found}
     assert profile.workflow.processes == int(twin["ranks"]) * int(twin["darshan_logs"])
+
+
+@with_twins
+def test_no_rank_is_the_slowest_if_records_of_all_ranks_fit_an_even_share():
+    profile = vani.profile(TWINS / "v3-dl-train-noexclusion-2r.darshan")
+    balance = profile.apps[0].balance
+    # 205 records of both ranks name either of them as the slowest, and the sums leave the same time for each.
+    assert (balance.slowest_rank, balance.slowest_call_rank) == (None, None)
+    assert balance.slowest_io_time_s == pytest.approx(balance.mean_io_time_s)
+    assert profile.provenance["apps.balance.slowest_rank"] == "every process takes as long as the others"
+    assert "in every process" in profile.verdict.sentence and "rank" not in profile.verdict.sentence
+
+
+@with_twins
+def test_records_of_single_ranks_decide_with_those_of_all_ranks():
+    balance = vani.profile(TWINS / "v3-posix-mix-4r.darshan").apps[0].balance
+    # One record of all ranks, in which rank 1 is the slowest, and 64 records of single ranks.
+    assert balance.slowest_rank == 1 and balance.slowest_io_time_s > balance.mean_io_time_s

@@ -214,3 +214,13 @@ def test_pythons_that_import_from_a_shared_folder(tmp_path):
     row = profile_of_case("pystart-strace", tmp_path).lookups[0]
     assert row.folder == "/lustre/sw/env/lib/python3.11/**" and row.calls > 9000
     assert "/lustre/sw/env/lib/python3.11/site-packages" in row.search_path
+
+
+@has_cases
+def test_darshan_counts_stats_of_files_that_were_never_opened():
+    profile = vani.profile(CASES / "imbalanced-io.darshan")
+    (row,) = profile.lookups
+    assert (row.folder, row.calls, row.names, row.failed, row.most) == ("/lus/theta-fs0", 1008, 1008, None, 1)
+    # POSIX_F_META_TIME of these 1,008 records.
+    assert row.time_s == pytest.approx(0.1716, abs=1e-4)
+    assert (profile.locks, profile.provenance["locks"]) == (None, "the source counts no locks")

@@ -74,7 +74,8 @@ class Slowest:
     """The process with most time of a kind, and the profile path of that time."""
 
     app: str
-    rank: int
+    rank: int | None
+    """None if every process has the same time."""
     time_s: float
     where: str
 
@@ -166,7 +167,7 @@ def _worst(candidates: Iterable[tuple[App, str, int | None, float | None]]) -> S
     known = [
         Slowest(app.name, rank, time_s, where)
         for app, where, rank, time_s in candidates
-        if rank is not None and time_s is not None
+        if time_s is not None
     ]
     # The app's name breaks ties, so the result does not depend on the order of apps.
     return max(known, key=lambda slowest: (slowest.time_s, slowest.app), default=None)

@@ -281,7 +281,7 @@ def _slowest(profile: Profile, time: io_time.IOTime) -> str:
 
 
 def _rank(profile: Profile, slowest: io_time.Slowest | None) -> str:
-    if slowest is None or profile.workflow.processes == 1:
+    if slowest is None or slowest.rank is None or profile.workflow.processes == 1:
         return ""
     of = f" of {one_line(slowest.app)}" if len(profile.apps) > 1 else ""
     return f" (rank {slowest.rank}{of})"

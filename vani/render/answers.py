@@ -25,6 +25,11 @@ _NEARLY_ALL: Final = 0.99
 LIBRARIES = {"mpiio": "MPI-IO", "hdf5": "HDF5", "pnetcdf": "PnetCDF", "netcdf": "netCDF"}
 
 
+def rank_words(rank: int | None) -> str:
+    """The rank that takes longest; None for a tie."""
+    return "every process" if rank is None else f"rank {rank}"
+
+
 def library_words(profile: Profile) -> str:
     """How long the slowest process is inside I/O libraries, if that is much longer than in the file system."""
     times = profile.workflow.library_time_s
@@ -37,7 +42,7 @@ def library_words(profile: Profile) -> str:
     outside = times[name].outside_file_system / times[name].total if times[name].total else 0.0
     part = "nearly all" if outside >= _NEARLY_ALL else format_share(outside)
     of = f" of {one_line(time.caller.app)}" if len(profile.apps) > 1 else ""
-    who, library = f"rank {time.caller.rank}{of}", LIBRARIES.get(name, name)
+    who, library = f"{rank_words(time.caller.rank)}{of}", LIBRARIES.get(name, name)
     share = format_share(time.of_run(time.caller.time_s))
     if any(entry.kind == "mpiio_calls_missing" for entry in profile.unseen or ()):
         return f"{who} is inside {library} calls for at least {share} of the run: its data calls were not recorded."

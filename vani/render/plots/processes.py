@@ -246,7 +246,7 @@ def _equal_processes(apps: list[App]) -> str:
 
 def _rank_of(app: App) -> str:
     # Each trace of an app has its own ranks, so a rank alone does not identify a process.
-    if app.balance is None or app.instances > 1:
+    if app.balance is None or app.balance.slowest_rank is None or app.instances > 1:
         return f"one of {app.processes:,}"
     return f"rank {app.balance.slowest_rank}"
 

@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import Final
 
 from vani.models.verdict import could_matter, verdict_of
-from vani.render.answers import by_app, files_line, library_words, moved, numbers_of, when
+from vani.render.answers import by_app, files_line, library_words, moved, numbers_of, rank_words, when
 from vani.render.report.structure import slowest_part
 from vani.render.report.tables import Limits, clip
 from vani.render.wording import expected_gain, how_sure, judged_part, matters, target, tracer_of
@@ -136,7 +136,7 @@ def _values(profile: Profile) -> tuple[Fact, ...]:
 def _slowest(profile: Profile) -> str:
     """The process with the longest I/O time; empty if there is a single process, or no times."""
     slow = [
-        (balance.slowest_io_time_s, f"rank {balance.slowest_rank}", app.name)
+        (balance.slowest_io_time_s, rank_words(balance.slowest_rank), app.name)
         for app in profile.apps
         if (balance := app.balance) is not None and balance.slowest_io_time_s is not None
     ]

@@ -63,16 +63,21 @@ def balance_table(profile: Profile, limits: tables.Limits) -> tables.Table:
 
     def rank(number: int | None, app: App) -> tables.Cell:
         among = f"in one of {format_count(app.instances)} traces" if app.instances > 1 else ""
-        return tables.words("unknown" if number is None else f"rank {number}", among)
+        return tables.words("every process" if number is None else f"rank {number}", among)
+
+    def slowest(app: App) -> tables.Cell:
+        if app.balance is None or app.balance.slowest_io_time_s is None:
+            return tables.words("unknown")
+        return rank(app.balance.slowest_rank, app)
 
     def ratio(balance: RankBalance) -> tables.Cell:
-        slowest, mean = balance.slowest_io_time_s, balance.mean_io_time_s
-        times = slowest / mean if slowest is not None and mean else None
+        most, mean = balance.slowest_io_time_s, balance.mean_io_time_s
+        times = most / mean if most is not None and mean else None
         return tables.Cell("unknown" if times is None else format_number(times), times)
 
     columns = (
         tables.worded("App", "name", limits.path),
-        tables.worded("Slowest process", lambda app: rank(app.balance.slowest_rank, app)),
+        tables.worded("Slowest process", slowest),
         tables.shows("Its I/O time", "balance.slowest_io_time_s", tables.seconds),
         tables.shows(
             "Mean I/O time",
