@@ -22,6 +22,7 @@ def posix(**counters: float) -> Module:
         np.array([-1]),
         {n: v.astype(np.int64) for n, v in named.items() if "_F_" not in n},
         {n: v.astype(np.float64) for n, v in named.items() if "_F_" in n},
+        "POSIX",
     )
 
 

@@ -80,6 +80,7 @@ def _module(backend: Any, log: Any, name: str) -> Module:
         np.array([r["rank"] for r in records], np.int64),
         {column: counters[:, i] for i, column in enumerate(integers)},
         {column: times[:, i] for i, column in enumerate(floats)},
+        "MPIIO" if name == "MPI-IO" else name,
     )
 
 

@@ -99,6 +99,7 @@ def test_heat_map_of_more_than_files_gives_no_phases():
         {n: np.repeat(v, 2) for n, v in rows.counters.items()}
         | {"POSIX_BYTES_WRITTEN": np.array([MiB, MiB]), "POSIX_WRITES": np.array([1, 1])},
         {},
+        "POSIX",
     )
     told = {"ids": np.array([1, 2, 3], np.uint64), "names": names, "modules": {"POSIX": both}}
     profile = profiled(log(heat=heat((0, (2, 0), (0, 0))), **told))

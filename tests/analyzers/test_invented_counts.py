@@ -135,7 +135,7 @@ def test_the_usual_size_is_at_most_the_end_of_the_bin_of_the_median():
 def test_the_mean_of_a_stream_proves_how_many_of_its_requests_are_small():
     streams = posix(READS=1000, BYTES_READ=4 * MiB, OPENS=1)
     streams = Module(
-        streams.id, streams.rank, {n.replace("POSIX", "STDIO"): c for n, c in streams.counters.items()}, {}
+        streams.id, streams.rank, {n.replace("POSIX", "STDIO"): c for n, c in streams.counters.items()}, {}, "STDIO"
     )
     io = profiled(log(modules={"STDIO": streams})).workflow.io
     assert io.transfer_size.read.histogram == {"unknown": 1000}
@@ -275,6 +275,7 @@ def test_unknown_flushes_of_one_file_leave_all_flushes_with_writes():
         np.array([-1, -1]),
         {f"POSIX_{name}": np.array(values) for name, values in two.items()},
         {"POSIX_F_WRITE_TIME": np.array([2.0, 1.0])},
+        "POSIX",
     )
     ids = {"ids": np.array([1, 3], np.uint64), "names": ["/lustre/run/out", "/lustre/run/other"]}
     kept = calls((0, 0, 1.0, 1.5), (0, 1, 2.0, 2.25), (1, 2, 1.0, 1.125), (1, 3, 3.0, 3.125))

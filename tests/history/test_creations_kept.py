@@ -31,6 +31,7 @@ from vani.centre.prediction.creations.series import (
 )
 from vani.errors import InputError
 from vani.readers.darshan.log import open_log
+from vani.readers.darshan.records import read_records
 from vani.readers.darshan.totals import CreatedFiles
 from vani.readers.darshan.totals import read_created as created_of
 from vani.schema.profile import Profile
@@ -41,7 +42,7 @@ DEMO = ROOT / "vani" / "demo" / "ior-shared-file-8r"
 
 
 def read_created(path: Path) -> CreatedFiles:
-    return created_of(open_log(path))
+    return created_of(read_records(open_log(path)))
 
 
 def run_of(*paths: str, size: int = 8, ranks: list[int] | None = None) -> Creations:

@@ -37,6 +37,7 @@ def module(prefix: str, rows: list[dict[str, float]], ids: list[int] | None = No
         np.array([int(row.get("rank", 0)) for row in rows]),
         {f"{prefix}_{name}": column for name, column in integers.items()},
         {f"{prefix}_{name}": column for name, column in floats.items()},
+        prefix,
     )
 
 

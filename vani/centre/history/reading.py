@@ -28,7 +28,8 @@ from vani.centre.prediction.creations.series import Creations, pack_creations
 from vani.errors import InputError, VaniError, one_line
 from vani.readers.darshan import is_parser_text
 from vani.readers.darshan.log import open_log
-from vani.readers.darshan.totals import Totals, printed_target_times, read_created, read_totals, target_times
+from vani.readers.darshan.records import read_records
+from vani.readers.darshan.totals import Totals, read_created, read_totals, target_times
 from vani.site import BUDGET
 
 if TYPE_CHECKING:
@@ -129,9 +130,10 @@ def _read(candidate: Candidate, make: MakeProfile, *, totals: bool) -> tuple[Sto
     path = Path(candidate.path)
     if candidate.kind == "darshan":
         log = open_log(path, whole=not totals)
-        totals_of_log = read_totals(log)
-        run = _of_totals(path, totals_of_log, target_times(log, totals_of_log.mount))
-        created = read_created(log)
+        records = read_records(log, for_sums=True)
+        totals_of_log = read_totals(log, records)
+        run = _of_totals(path, totals_of_log, target_times(records, totals_of_log.mount))
+        created = read_created(records)
         creations = Creations(created.sizes, created.ranks, created.stripes, created.paths)
         return run, None if totals else _profile_if_any(path, make), creations
     if candidate.kind == "profile":
@@ -149,7 +151,7 @@ def _read(candidate: Candidate, make: MakeProfile, *, totals: bool) -> tuple[Sto
     if candidate.kind == "trace" and path.is_file() and is_parser_text(path):
         from vani.readers.darshan.parser_text import printed_records  # noqa: PLC0415 - few histories have such texts
 
-        run = replace(run, target_times=printed_target_times(printed_records(path), run.mount))
+        run = replace(run, target_times=target_times(printed_records(path), run.mount))
     return run, pack_profile(profile), of_run
 
 

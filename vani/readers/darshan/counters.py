@@ -78,46 +78,17 @@ _TIMES = {
 """Columns that are counters or times of the module."""
 
 
-class _Columns:
-    """A module's counters, without its prefix; uncounted ones add 0 to sums."""
-
-    def __init__(self, name: str, module: Module) -> None:
-        self.prefix = "MPIIO" if name == "MPI-IO" else name
-        self._module = module
-        self._nothing = np.zeros(len(module), np.int64)
-
-    def raw(self, name: str) -> Ints:
-        return self._module.counters.get(f"{self.prefix}_{name}", self._nothing)
-
-    def count(self, *names: str) -> Ints:
-        total: Ints = sum((np.maximum(self.raw(name), 0) for name in names), self._nothing)
-        return total
-
-    def ns(self, name: str) -> Ints:
-        """Seconds as nanoseconds, 0 if the counter is missing."""
-        seconds = self._module.times.get(f"{self.prefix}_F_{name}")
-        if seconds is None:
-            return self._nothing
-        sound = np.isfinite(seconds) & (seconds > 0) & (seconds < 1e9)
-        nanoseconds: Ints = np.round(np.where(sound, seconds, 0) * 1e9).astype(np.int64)
-        return nanoseconds
-
-    def variance_is_0(self) -> NDArray[np.bool_]:
-        variance = self._module.times.get(f"{self.prefix}_F_VARIANCE_RANK_BYTES")
-        return np.zeros(len(self._module), np.bool_) if variance is None else variance == 0
-
-    @property
-    def opens(self) -> Ints:
-        twice = self.count("FILENOS", "DUPS") if self.prefix == "POSIX" else self.count("FDOPENS")
-        opens: Ints = np.maximum(self.count("OPENS") - twice, 0)
-        return opens
+def _ns(module: Module, name: str) -> Ints:
+    """Seconds as nanoseconds."""
+    nanoseconds: Ints = np.round(module.seconds(name) * 1e9).astype(np.int64)
+    return nanoseconds
 
 
-def _columns_of(records: Records, rows: Iterable[tuple[str, T]]) -> Iterator[tuple[str, T, _Columns]]:
-    """Rows (module, value) of modules that have records, with their columns."""
+def _modules_of(records: Records, rows: Iterable[tuple[str, T]]) -> Iterator[tuple[str, T, Module]]:
+    """Rows (module, value) of modules that have records."""
     for name, value in rows:
         if (module := records.modules.get(name)) is not None and len(module):
-            yield name, value, _Columns(name, module)
+            yield name, value, module
 
 
 def counts_of(records: Records) -> tuple[RunCounts, list[str]]:
@@ -150,21 +121,20 @@ def counts_of(records: Records) -> tuple[RunCounts, list[str]]:
     tables, sizes, functions = [], [], Counter[str]()
     problems = [*_problems(records), *contradictions]
     before = 0
-    for name, layer, columns in _columns_of(records, _MODULES):
-        module = records.modules[name]
-        table = _table(columns, records)
+    for name, layer, module in _modules_of(records, _MODULES):
+        table = _table(module, records)
         table |= {"file": files(module.id), "layer": np.full(len(module), layer, np.int64)}
         # In a run of one process, all records are of "all" ranks.
         table["rank"] = module.rank if records.ranks > 1 else np.zeros(len(module), np.int64)
         tables.append(table)
-        sizes.append(_sizes(columns, before, len(module)))
+        sizes.append(_sizes(module, before))
         before += len(module)
         for function, counter in _FUNCTIONS[name].items():
-            counted = columns.opens if counter == "opens" else columns.count(counter)
+            counted = module.opens if counter == "opens" else module.count(counter)
             functions[function] += _sum(counted)
-    for _, both, columns in _columns_of(records, _DATA_FUNCTIONS.items()):
+    for _, both, module in _modules_of(records, _DATA_FUNCTIONS.items()):
         for function, counter in zip(both, ("READS", "WRITES"), strict=True):
-            functions[function] += _sum(columns.count(*(f"{kind}{counter}" for kind in _MOVING)))
+            functions[function] += _sum(module.count(*(f"{kind}{counter}" for kind in _MOVING)))
     table = {
         column: np.concatenate([np.empty(0, np.int64), *(table[column] for table in tables)])
         for column in COLUMNS
@@ -236,39 +206,40 @@ def _problems(records: Records) -> list[str]:
     return problems
 
 
-def _table(columns: _Columns, records: Records) -> dict[str, Ints]:
+def _table(module: Module, records: Records) -> dict[str, Ints]:
     span = max(0, round((records.end_s - records.start_s) * 1e9))
-    reads, writes = columns.count("READS"), columns.count("WRITES")
-    posix = columns.prefix == "POSIX"
+    reads, writes = module.count("READS"), module.count("WRITES")
+    posix = module.prefix == "POSIX"
     nothing = np.zeros(len(reads), np.int64)
 
     def first(*names: str) -> Ints:
         far = np.iinfo(np.int64).max
-        moments = [np.where(t > 0, t, far) for t in (columns.ns(f"{n}_START_TIMESTAMP") for n in names)]
+        moments = [np.where(t > 0, t, far) for t in (_ns(module, f"{n}_START_TIMESTAMP") for n in names)]
         earliest = np.minimum.reduce(moments)
         moment: Ints = np.minimum(np.where(earliest == far, 0, earliest), span)
         return moment
 
     def last(*names: str) -> Ints:
-        moments = [columns.ns(f"{n}_END_TIMESTAMP") for n in names]
+        moments = [_ns(module, f"{n}_END_TIMESTAMP") for n in names]
         moment: Ints = np.minimum(np.maximum.reduce(moments), span)
         return moment
 
     every = ("OPEN", "READ", "WRITE", "CLOSE")
-    sequential = columns.count("SEQ_READS", "SEQ_WRITES")
-    consecutive = np.minimum(columns.count("CONSEC_READS", "CONSEC_WRITES"), sequential)
+    sequential = module.count("SEQ_READS", "SEQ_WRITES")
+    consecutive = np.minimum(module.count("CONSEC_READS", "CONSEC_WRITES"), sequential)
+    variance = module.times.get(f"{module.prefix}_F_VARIANCE_RANK_BYTES", np.ones(len(module)))
     by_name = {
         "reads": reads,
         "writes": writes,
         # Only counters of the module exist here, although the text may name any.
-        "metadata": columns.opens + columns.count("SEEKS", *(("STATS", "RENAME_SOURCES") if posix else ())),
-        "syncs": columns.count(*(("FSYNCS", "FDSYNCS") if posix else ("FLUSHES",))),
-        "opens": columns.opens,
-        **{name: columns.count(counter) for name, counter in _COUNTS.items()},
-        **{name: columns.ns(counter) for name, counter in _TIMES.items()},
-        "slowest_rank": columns.raw("SLOWEST_RANK"),
-        "fastest_rank": columns.raw("FASTEST_RANK"),
-        "even_bytes": columns.variance_is_0().astype(np.int64),
+        "metadata": module.opens + module.count("SEEKS", *(("STATS", "RENAME_SOURCES") if posix else ())),
+        "syncs": module.count(*(("FSYNCS", "FDSYNCS") if posix else ("FLUSHES",))),
+        "opens": module.opens,
+        **{name: module.count(counter) for name, counter in _COUNTS.items()},
+        **{name: _ns(module, counter) for name, counter in _TIMES.items()},
+        "slowest_rank": module.raw("SLOWEST_RANK"),
+        "fastest_rank": module.raw("FASTEST_RANK"),
+        "even_bytes": (variance == 0).astype(np.int64),
         "first_ns": first(*every),
         "last_ns": last(*every),
         "read_first_ns": first("READ"),
@@ -276,36 +247,36 @@ def _table(columns: _Columns, records: Records) -> dict[str, Ints]:
         "write_first_ns": first("WRITE"),
         "write_last_ns": last("WRITE"),
         # The last byte's offset is 0 both for one byte and for none.
-        "read_end": _end(columns, "READ"),
-        "write_end": _end(columns, "WRITTEN"),
+        "read_end": _end(module, "READ"),
+        "write_end": _end(module, "WRITTEN"),
         "placed": reads + writes if posix else nothing,
         "consecutive": np.minimum(consecutive, reads + writes),
         "forward": np.minimum(sequential, reads + writes) - np.minimum(consecutive, reads + writes),
-        "ordered_reads": columns.count("SEQ_READS"),
-        "ordered_writes": columns.count("SEQ_WRITES"),
-        "unaligned": columns.raw("FILE_NOT_ALIGNED") if posix else nothing,
-        "alignment": columns.count("FILE_ALIGNMENT"),
+        "ordered_reads": module.count("SEQ_READS"),
+        "ordered_writes": module.count("SEQ_WRITES"),
+        "unaligned": module.raw("FILE_NOT_ALIGNED") if posix else nothing,
+        "alignment": module.count("FILE_ALIGNMENT"),
     }
-    return by_name | _strides(columns, by_name["forward"])
+    return by_name | _strides(module, by_name["forward"])
 
 
-def _end(columns: _Columns, side: str) -> Ints:
+def _end(module: Module, side: str) -> Ints:
     """End of the furthest call; the number of its bytes, if it is unknown."""
-    moved, last = columns.count(f"BYTES_{side}"), columns.raw(f"MAX_BYTE_{side}")
+    moved, last = module.count(f"BYTES_{side}"), module.raw(f"MAX_BYTE_{side}")
     end: Ints = np.where(moved > 0, np.where(last >= 0, last + 1, moved), 0)
     return end
 
 
-def _strides(columns: _Columns, forward: Ints) -> dict[str, Ints]:
+def _strides(module: Module, forward: Ints) -> dict[str, Ints]:
     """Operations with one of the four most common gaps, and the distance between starts if it is certain."""
-    holes = np.stack([columns.count(f"STRIDE{i}_STRIDE") for i in range(1, 5)])
-    often = np.where(holes > 0, np.stack([columns.count(f"STRIDE{i}_COUNT") for i in range(1, 5)]), 0)
-    sizes = np.stack([columns.count(f"ACCESS{i}_COUNT") for i in range(1, 5)])
+    holes = np.stack([module.count(f"STRIDE{i}_STRIDE") for i in range(1, 5)])
+    often = np.where(holes > 0, np.stack([module.count(f"STRIDE{i}_COUNT") for i in range(1, 5)]), 0)
+    sizes = np.stack([module.count(f"ACCESS{i}_COUNT") for i in range(1, 5)])
     most, rows = often.argmax(axis=0), np.arange(often.shape[1])
     commonest = sizes.argmax(axis=0)
     of_one_size = 2 * sizes[commonest, rows] > sizes.sum(axis=0)
     sure = of_one_size & (2 * often[most, rows] > often.sum(axis=0))
-    length = np.stack([columns.count(f"ACCESS{i}_ACCESS") for i in range(1, 5)])[commonest, rows]
+    length = np.stack([module.count(f"ACCESS{i}_ACCESS") for i in range(1, 5)])[commonest, rows]
     return {
         "strided": np.minimum(np.where(often >= 2, often, 0).sum(axis=0), forward),
         "stride": np.where(sure, holes[most, rows] + length, 0),
@@ -313,16 +284,17 @@ def _strides(columns: _Columns, forward: Ints) -> dict[str, Ints]:
     }
 
 
-def _sizes(columns: _Columns, before: int, rows: int) -> CountedSizes:
+def _sizes(module: Module, before: int) -> CountedSizes:
     """Bins of each row, and the sizes that the bins assign to one direction."""
-    if columns.prefix != "POSIX":
+    rows = len(module)
+    if module.prefix != "POSIX":
         return _no_sizes(rows)
     read, write = (
-        np.stack([columns.count(f"SIZE_{side}_{b}") for b in BINS], axis=1) for side in ("READ", "WRITE")
+        np.stack([module.count(f"SIZE_{side}_{b}") for b in BINS], axis=1) for side in ("READ", "WRITE")
     )
-    length = np.stack([columns.count(f"ACCESS{i}_ACCESS") for i in range(1, 5)], axis=1)
-    often = np.stack([columns.count(f"ACCESS{i}_COUNT") for i in range(1, 5)], axis=1)
-    often = np.where(np.stack([columns.raw(f"ACCESS{i}_ACCESS") for i in range(1, 5)], axis=1) >= 0, often, 0)
+    length = np.stack([module.count(f"ACCESS{i}_ACCESS") for i in range(1, 5)], axis=1)
+    often = np.stack([module.count(f"ACCESS{i}_COUNT") for i in range(1, 5)], axis=1)
+    often = np.where(np.stack([module.raw(f"ACCESS{i}_ACCESS") for i in range(1, 5)], axis=1) >= 0, often, 0)
     place = np.searchsorted(_ENDS, length, side="left")
     each_row = np.arange(rows)[:, None]
     of_bin = np.zeros((rows, len(BINS)), np.int64)
@@ -353,11 +325,11 @@ def _no_sizes(rows: int) -> CountedSizes:
 def _through(records: Records, files: Any) -> Mapping[int, Mapping[int, int]]:
     """Number of library calls by layer and file."""
     calls_of_layer: dict[int, Counter[int]] = {}
-    for name, layer, columns in _columns_of(records, _LIBRARIES):
+    for _, layer, module in _modules_of(records, _LIBRARIES):
         data = (f"{kind}{counter}" for kind in _MOVING for counter in ("READS", "WRITES"))
-        calls = columns.count(*data, *_OTHER_CALLS)
+        calls = module.count(*data, *_OTHER_CALLS)
         of_layer = calls_of_layer.setdefault(int(layer), Counter())
-        for file, number in zip(files(records.modules[name].id).tolist(), calls.tolist(), strict=True):
+        for file, number in zip(files(module.id).tolist(), calls.tolist(), strict=True):
             of_layer[file] += number
     return calls_of_layer
 
@@ -365,15 +337,14 @@ def _through(records: Records, files: Any) -> Mapping[int, Mapping[int, int]]:
 def _requests(records: Records, files: Any) -> Mapping[str, Ints]:
     """Data calls of libraries, with the bytes that they asked to move."""
     parts: list[dict[str, Ints]] = []
-    for name, layer, columns in _columns_of(records, _ASKING.items()):
-        module = records.modules[name]
+    for name, layer, module in _modules_of(records, _ASKING.items()):
         for kind, (calls, moved, time) in enumerate((("READS", "READ", "READ"), ("WRITES", "WRITTEN", "WRITE"))):
-            number = columns.count(*(f"{prefix}{calls}" for prefix in _MOVING))
-            together = columns.count(f"COLL_{calls}", f"SPLIT_{calls}")
+            number = module.count(*(f"{prefix}{calls}" for prefix in _MOVING))
+            together = module.count(f"COLL_{calls}", f"SPLIT_{calls}")
             if name == "H5D":
-                together = np.where(columns.raw("USE_MPIIO_COLLECTIVE") > 0, number, 0)
-            size = columns.raw(f"BYTES_{moved}")
-            counted = f"{columns.prefix}_BYTES_{moved}" in module.counters
+                together = np.where(module.raw("USE_MPIIO_COLLECTIVE") > 0, number, 0)
+            size = module.raw(f"BYTES_{moved}")
+            counted = f"{module.prefix}_BYTES_{moved}" in module.counters
             _sum(np.maximum(size, 0))
             row = {
                 "rank": module.rank if records.ranks > 1 else np.zeros(len(module), np.int64),
@@ -382,7 +353,7 @@ def _requests(records: Records, files: Any) -> Mapping[str, Ints]:
                 "kind": np.full(len(module), kind),
                 "calls": number,
                 "bytes": np.where(counted & (size >= 0), size, UNKNOWN),
-                "time_ns": columns.ns(f"{time}_TIME"),
+                "time_ns": _ns(module, f"{time}_TIME"),
                 "together": together,
             }
             parts.append({column: values[number > 0] for column, values in row.items()})

@@ -29,77 +29,6 @@ Floats = NDArray[np.float64]
 
 MAX_SECONDS: Final = 1e9
 """Longest plausible time; longer ones are damage."""
-_STREAMS: Final = np.array([0xCC7A12A8F35A0099, 0xDCEFD8E1E1999787, 0x6473749C774423AF], np.uint64)
-"""Ids of the standard streams: hashes of their names."""
-
-
-class RecordColumns:
-    """A module's records as columns, without those of the standard streams.
-
-    Parameters
-    ----------
-    rows
-        Shape (records, words), as `Log.rows` gives them.
-    """
-
-    def __init__(self, rows: Ints, layout: record_layouts.RecordLayout) -> None:
-        self.id = rows[:, 0].copy().view(np.uint64)
-        streams = (self.id[:, None] == _STREAMS).any(axis=1)
-        if streams.any():
-            rows, self.id = rows[~streams], self.id[~streams]
-        self.rank: Ints = rows[:, 1]
-        self._layout = layout
-        behind = layout.first + len(layout.counters)
-        self._counters: Ints = rows[:, layout.first : behind]
-        seconds = np.ascontiguousarray(rows[:, behind:]).view(np.float64)
-        sound = (seconds > 0) & (seconds < MAX_SECONDS)
-        self._seconds: Floats = np.where(sound, seconds, 0.0)
-        self.read_s, self.write_s, self.metadata_s = (
-            self._time(f"F_{kind}_TIME") for kind in ("READ", "WRITE", "META")
-        )
-
-    def __len__(self) -> int:
-        return len(self.id)
-
-    def _time(self, name: str) -> Floats:
-        seconds: Floats = self._seconds[:, self._layout.at[name]]
-        return seconds
-
-    def count(self, *names: str) -> Ints:
-        """Sum of counters by Darshan's names, per record; uncounted ones are 0."""
-        total = np.zeros(len(self), np.int64)
-        for name in names:
-            if name in self._layout.at:
-                total += np.maximum(self._counters[:, self._layout.at[name]], 0)
-        return total
-
-    @cached_property
-    def _totals(self) -> tuple[list[int], list[float]]:
-        counted = np.maximum(self._counters, 0)
-        return counted.sum(axis=0).tolist(), counted.sum(axis=0, dtype=np.float64).tolist()
-
-    def total(self, *names: str) -> tuple[int, float]:
-        """Sum of counters over all records: an exact integer if it fits 64 bits, and a float that shows overflow."""
-        places = [self._layout.at[name] for name in names if name in self._layout.at]
-        exact, rough = self._totals
-        return sum(exact[at] for at in places), sum(rough[at] for at in places)
-
-    def begins(self) -> tuple[Floats, Floats, Floats]:
-        """Start of the first open, read and write of each record, in seconds since the start of the run; 0 if none."""
-        opened, read, wrote = (self._time(f"F_{kind}_START_TIMESTAMP") for kind in ("OPEN", "READ", "WRITE"))
-        return opened, read, wrote
-
-    def lost(self) -> bool:
-        """Return whether any data or open counter is negative."""
-        names = ("OPENS", "READS", "WRITES", "BYTES_READ", "BYTES_WRITTEN")
-        return bool((self._counters[:, [self._layout.at[name] for name in names]] < 0).any())
-
-    @property
-    def slowest(self) -> tuple[Ints, Floats]:
-        """Rank and time of each record's slowest process."""
-        return self._counters[:, self._layout.at["SLOWEST_RANK"]], self._time("F_SLOWEST_RANK_TIME")
-
-
 _PER_BYTE: Final = 6
 """Memory of a profile in bytes, for each byte of records."""
 _WIDE: Final = "3.41"
@@ -107,7 +36,6 @@ _WIDE: Final = "3.41"
 _MAX_RANKS: Final = 1 << 24
 _LATEST: Final = 1 << 33
 """Latest plausible time in seconds since 1970: the year 2242."""
-_MAX_STRIPES: Final = 1 << 16
 _METADATA: Final = 1024
 _JOB: Final = 4096
 """Maximum size of the job region that Darshan reads, in bytes."""
@@ -129,10 +57,6 @@ class Job:
     mounts: tuple[tuple[str, str], ...]
     """Folder and type of each mount, longest folders first."""
     metadata: Mapping[str, str]
-
-    def mount_of(self, name: str) -> tuple[str, str]:
-        """Folder and type of the file system that contains a file; empty if unknown."""
-        return mount_of(name, self.mounts)
 
 
 def mount_of(name: str, mounts: Iterable[tuple[str, str]]) -> tuple[str, str]:
@@ -310,10 +234,6 @@ class Log:
             )
         return versions[version]
 
-    def records(self, module: str) -> RecordColumns:
-        """Records of POSIX, STDIO or MPI-IO as columns, for sums; raises like `rows`."""
-        return RecordColumns(*self.rows(module))
-
     def parts(self, module: str) -> Iterator[tuple[bool, bytes]]:
         """Pieces of the records of a module without counters: see `record_parts`."""
         if not self.has(module):
@@ -332,17 +252,6 @@ class Log:
     def version_of(self, module: str) -> int:
         """Version of a module's records."""
         return self._versions[self._number[module]]
-
-    def name_of(self, file: int | None) -> str:
-        """The path of a file; empty for None. Faster than `names` for one file."""
-        table = self._region("the name table")
-        at = -1 if file is None else table.find(struct.pack(f"{self._order}Q", file))
-        if at < 0:
-            return ""
-        if self.version < "3.10":
-            length = struct.unpack_from(f"{self._order}I", table, at + 8)[0] if at + 12 <= len(table) else 0
-            return _text(table[at + 12 : at + 12 + length])
-        return _text(table[at + 8 :].split(b"\0", 1)[0])
 
     def names(self) -> dict[int, str]:
         """The paths of all files, by id, in log order; a file with several names gets the first valid one.
@@ -369,44 +278,6 @@ class Log:
                 names[file] = _text(table[begin:end])
             at = behind
         return names
-
-    def targets(self) -> dict[int, tuple[int, ...]]:
-        """The Lustre targets of each file; for a composite layout, those of all its components."""
-        region = self._region("LUSTRE")
-        numbers = np.frombuffer(region[: len(region) // 8 * 8], f"{self._order}i8").tolist()
-        version = self.version_of("LUSTRE") if region else 0
-        targets, at = {}, 0
-        while version in (1, 2) and at + 7 <= len(numbers):
-            if version == 1:
-                first, count = at + 7, numbers[at + 6]
-            else:
-                # Each component has seven numbers and a 16-byte name.
-                first, count = at + 4 + 9 * max(0, numbers[at + 2]), numbers[at + 3]
-            if not 0 <= count <= _MAX_STRIPES or first + count > len(numbers):
-                break
-            targets[numbers[at] % (1 << 64)] = tuple(
-                {target for target in numbers[first : first + count] if target >= 0}
-            )
-            at = first + count
-        return targets
-
-    def stripes_of(self, file: int | None) -> int | None:
-        """Number of Lustre targets of a file; for a composite layout, of its widest component."""
-        region = self._region("LUSTRE")
-        at = -1 if file is None else region.find(struct.pack(f"{self._order}Q", file))
-        if at < 0:
-            return None
-        numbers = np.frombuffer(region[at : at + (len(region) - at) // 8 * 8], f"{self._order}i8")
-        version = self.version_of("LUSTRE")
-        if version == 1:
-            stripes = int(numbers[6]) if len(numbers) > 6 else 0
-        elif version == 2 and len(numbers) >= 4:
-            # Each component has seven numbers and a 16-byte name; the second number is its stripe count.
-            parts = numbers[4 : 4 + 9 * int(np.clip(numbers[2], 0, 1000))]
-            stripes = int(parts[1::9].max()) if len(parts[1::9]) else 0
-        else:
-            stripes = 0
-        return stripes if 0 < stripes <= _MAX_STRIPES else None
 
 
 def _text(content: bytes) -> str:
@@ -579,19 +450,6 @@ class OldLog(Log):
                 name = f"{name} ({id_:016x})"
             names[id_] = name
         return names
-
-    def name_of(self, file: int | None) -> str:
-        """See `Log.name_of`."""
-        return "" if file is None else self.names().get(file, "")
-
-    def targets(self) -> dict[int, tuple[int, ...]]:
-        """Empty, because Darshan 2 has no layouts."""
-        return {}
-
-    def stripes_of(self, file: int | None) -> int | None:
-        """None, because Darshan 2 has no layouts."""
-        del file
-        return None
 
     def refuse_moments(self) -> None:
         """Raise UnknownFormatError if call times are not relative to the start of the run."""

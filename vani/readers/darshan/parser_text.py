@@ -299,7 +299,7 @@ def _module(path: Path, name: str, printed: _Printed) -> Module:
         raise _damaged(path, f"a record of {name} lacks some of its counters: it was cut off")
     times = {text: value for text, (_, value) in columns.items() if "_F_" in text}
     counters = {text: value for text, (_, value) in columns.items() if "_F_" not in text}
-    return Module(printed.id, printed.rank, counters, times)
+    return Module(printed.id, printed.rank, counters, times, "MPIIO" if name == "MPI-IO" else name)
 
 
 def _layouts(printed: _Printed) -> dict[str, NDArray[Any]] | None:

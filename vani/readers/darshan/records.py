@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from vani.readers.darshan.log import Log
+from vani.readers.darshan.log import MAX_SECONDS, Log
 from vani.readers.darshan.record_layouts import LAYOUTS, MISSING, damaged_log
 from vani.readers.signatures import MAX_OFFSET, bounded
 
 Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
 
 _STRETCHES: Final = 200
 _SHORTEST_S: Final = 0.1
@@ -282,12 +284,49 @@ class Module:
 
     id: NDArray[np.uint64]
     """File id of each record."""
-    rank: NDArray[np.int64]
-    counters: Mapping[str, NDArray[np.int64]]
-    times: Mapping[str, NDArray[np.float64]]
+    rank: Ints
+    counters: Mapping[str, Ints]
+    """By Darshan's names, which begin with `prefix`."""
+    times: Mapping[str, Floats]
+    prefix: str
 
     def __len__(self) -> int:
         return len(self.id)
+
+    @cached_property
+    def _nothing(self) -> Ints:
+        return np.zeros(len(self), np.int64)
+
+    def raw(self, name: str) -> Ints:
+        """A counter as stored, by its name without the prefix; 0 if no record has it."""
+        return self.counters.get(f"{self.prefix}_{name}", self._nothing)
+
+    def count(self, *names: str) -> Ints:
+        """Sum of counters per record; uncounted ones are 0."""
+        total: Ints = sum((np.maximum(self.raw(name), 0) for name in names), self._nothing)
+        return total
+
+    def seconds(self, name: str) -> Floats:
+        """A time in seconds, without `F_`; 0 if it was not measured, or is damaged."""
+        stored = self.times.get(f"{self.prefix}_F_{name}")
+        if stored is None:
+            return np.zeros(len(self))
+        with np.errstate(invalid="ignore"):
+            sound: Floats = np.where((stored > 0) & (stored < MAX_SECONDS), stored, 0.0)
+        return sound
+
+    @property
+    def opens(self) -> Ints:
+        """Opens, without the calls that Darshan counts as such."""
+        twice = self.count("FILENOS", "DUPS") if self.prefix == "POSIX" else self.count("FDOPENS")
+        opens: Ints = np.maximum(self.count("OPENS") - twice, 0)
+        return opens
+
+    def where(self, chosen: NDArray[np.bool_]) -> Module:
+        """Some of the records."""
+        counters = {name: column[chosen] for name, column in self.counters.items()}
+        times = {name: column[chosen] for name, column in self.times.items()}
+        return Module(self.id[chosen], self.rank[chosen], counters, times, self.prefix)
 
 
 @dataclass(frozen=True)
@@ -327,18 +366,24 @@ class Records:
     """POSIX records that were dropped because stream calls were added to them (Darshan 3.0)."""
 
 
-def read_records(log: Log) -> Records:
+def read_records(log: Log, *, for_sums: bool = False) -> Records:
     """Read the records of a log.
+
+    Parameters
+    ----------
+    for_sums
+        Only POSIX, STDIO, MPI-IO and Lustre.
 
     Raises
     ------
     TraceError
         The log has unknown records, or claims something impossible.
     """
-    log.refuse_moments()
+    if not for_sums:
+        log.refuse_moments()
     job, names = log.job, log.names()
-    calls, hosts = calls_of(log, "DXT_POSIX") if log.has("DXT_POSIX") else (None, [])
-    heat: Mapping[str, NDArray[Any]] | None = heat_of(log) if log.has("HEATMAP") else None
+    calls, hosts = calls_of(log, "DXT_POSIX") if log.has("DXT_POSIX") and not for_sums else (None, [])
+    heat: Mapping[str, NDArray[Any]] | None = heat_of(log) if log.has("HEATMAP") and not for_sums else None
     many = isinstance(calls, HeatOfCalls)
     if isinstance(calls, HeatOfCalls):
         if heat is None:
@@ -357,7 +402,7 @@ def read_records(log: Log) -> Records:
         partial=log.partial,
         ids=np.array(list(names), np.uint64),
         names=list(names.values()),
-        modules={name: _module(log, name) for name in MODULES if log.has(name)},
+        modules={name: _module(log, name) for name in MODULES[: 3 if for_sums else None] if log.has(name) or for_sums},
         layouts=layouts,
         calls=calls,
         hosts=hosts,
@@ -401,4 +446,5 @@ def _module(log: Log, name: str) -> Module:
             f"{prefix}_{name}": seconds[:, layout.at[name]] if name in layout.at else np.full(len(words), -1.0)
             for name in newest.times
         },
+        prefix,
     )

@@ -8,25 +8,42 @@ These logs are uncompressed, have free space after the records in the last regio
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from vani.calls import MAX_SUM
 from vani.columns import distinct
-from vani.readers.darshan.log import Log, RecordColumns, mount_of, open_log
+from vani.readers.darshan.log import Log, mount_of, open_log
 from vani.readers.darshan.record_layouts import damaged_log
-from vani.readers.darshan.records import Records
+from vani.readers.darshan.records import Floats, Module, Records, read_records
 
 Ints = NDArray[np.int64]
 
-_MAX_STRIPED: Final = 4096
-"""Maximum number of files whose stripe counts are looked up: each requires a search through the log."""
 _OF_ALL: Final = -1
+_STREAMS: Final = np.array([0xCC7A12A8F35A0099, 0xDCEFD8E1E1999787, 0x6473749C774423AF], np.uint64)
+"""Ids of the standard streams: hashes of their names."""
+_MAX_STRIPES: Final = 1 << 16
+
+
+def _moving(records: Records) -> list[Module]:
+    """The records of POSIX and STDIO, without those of the standard streams."""
+    modules = (records.modules[name] for name in ("POSIX", "STDIO") if name in records.modules)
+    return [module.where((module.id[:, None] != _STREAMS).all(axis=1)) for module in modules]
+
+
+def _stripes(records: Records) -> dict[int, int]:
+    """Number of Lustre targets of each file; for a composite layout, of its widest component."""
+    stripes: dict[int, int] = {}
+    if records.layouts is not None:
+        columns = (records.layouts[name].tolist() for name in ("id", "LUSTRE_COMP_STRIPE_COUNT"))
+        for file, count in zip(*columns, strict=True):
+            stripes[file] = max(stripes.get(file, 0), count if count <= _MAX_STRIPES else 0)
+    return stripes
 
 
 @dataclass(frozen=True)
@@ -49,19 +66,12 @@ class CreatedFiles:
     stripes: Ints
 
 
-def read_created(log: Log) -> CreatedFiles:
-    """Files that a run wrote without reading them first; a log does not show whether they existed before.
-
-    Raises
-    ------
-    TraceError
-        The log claims something impossible.
-    """
-    processes = log.job.processes
-    modules = [log.records("POSIX"), log.records("STDIO")]
+def read_created(records: Records) -> CreatedFiles:
+    """Files that a run wrote without reading them first; a log does not show whether they existed before."""
+    processes = records.ranks
     parts = []
-    for module in modules:
-        opened, read, wrote = module.begins()
+    for module in _moving(records):
+        opened, read, wrote = (module.seconds(f"{kind}_START_TIMESTAMP") for kind in ("OPEN", "READ", "WRITE"))
         wrote_bytes = module.count("BYTES_WRITTEN")
         end = np.where(wrote_bytes > 0, module.count("MAX_BYTE_WRITTEN") + 1, 0)
         # Logs of programs that write without seeking may lack the offset of the last byte.
@@ -78,20 +88,14 @@ def read_created(log: Log) -> CreatedFiles:
     np.maximum.at(most, place, ranks)
     rank = np.where(least == most, most, _OF_ALL) if processes > 1 else np.zeros(len(files), np.int64)
     order = np.lexsort((files, rank, first))
-    names = log.names()
+    names, stripes = dict(zip(records.ids.tolist(), records.names, strict=True)), _stripes(records)
     codes = files[order].tolist()
-    stripes = (
-        [log.stripes_of(file) or 0 for file in codes] if len(codes) <= _MAX_STRIPED else [0] * len(codes)
-    )
     return CreatedFiles(
         tuple(names.get(file, "") for file in codes),
         size[order],
         rank[order],
-        np.array(stripes, dtype=np.int64),
+        np.array([stripes.get(file, 0) for file in codes], dtype=np.int64),
     )
-
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -148,29 +152,31 @@ class Totals:
     complete: bool
 
 
-def read_totals(log: Log | Path) -> Totals:
+def read_totals(log: Log | Path, records: Records | None = None) -> Totals:
     """Add up a log's counters; raises like `vani.readers.darshan.log.open_log`.
 
-    Given a path, it reads only the regions that have these counters.
+    Given a path, it reads only the regions that have these counters. `records`: those of `log`, if they are read.
     """
     if isinstance(log, Path):
         log = open_log(log, whole=False)
     path, job = log.path, log.job
-    moving = [log.records("POSIX"), log.records("STDIO")]
-    through = log.records("MPI-IO")
-    spent = [module.read_s + module.write_s + module.metadata_s for module in moving]
+    if records is None:
+        records = read_records(log, for_sums=True)
+    moving, through = _moving(records), records.modules["MPI-IO"]
+    read_s, write_s, metadata_s = ([m.seconds(f"{kind}_TIME") for m in moving] for kind in ("READ", "WRITE", "META"))
+    spent = [sum(parts) for parts in zip(read_s, write_s, metadata_s, strict=True)]
 
     def total(*names: str) -> int:
-        return _sum(path, [module.total(*names) for module in moving])
+        return _sum(path, [module.count(*names) for module in moving])
 
     def calls(*kinds: str) -> int:
-        return _sum(
-            path, [through.total(*(f"{kind}{side}" for kind in kinds for side in ("_READS", "_WRITES")))]
-        )
+        return _sum(path, [through.count(*(f"{kind}{side}" for kind in kinds for side in ("_READS", "_WRITES")))])
 
     opens = max(0, total("OPENS") - total("FILENOS", "DUPS", "FDOPENS"))
     files, shared, busiest = _files(moving, spent, job.processes)
-    mount, kind = job.mount_of(log.name_of(busiest))
+    name = next((name for file, name in zip(records.ids.tolist(), records.names, strict=True) if file == busiest), "")
+    mount, kind = mount_of(name, job.mounts)
+    lost = any((module.raw(name) < 0).any() for module in moving for name in _COUNTED)
     return Totals(
         digest=log.digest,
         format=log.version,
@@ -190,25 +196,30 @@ def read_totals(log: Log | Path) -> Totals:
         independent=calls("INDEP", "NB"),
         files=files,
         shared_files=shared,
-        read_s=sum(float(module.read_s.sum()) for module in moving),
-        write_s=sum(float(module.write_s.sum()) for module in moving),
-        metadata_s=sum(float(module.metadata_s.sum()) for module in moving),
+        read_s=sum(float(part.sum()) for part in read_s),
+        write_s=sum(float(part.sum()) for part in write_s),
+        metadata_s=sum(float(part.sum()) for part in metadata_s),
         slowest_s=_slowest(moving, spent, job.processes),
         writers=_writers(moving, job.processes),
         file_system=kind,
         mount=mount,
-        stripes=log.stripes_of(busiest),
-        complete=not log.lost_counters and not log.mixed() and not any(module.lost() for module in moving),
+        stripes=_stripes(records).get(busiest, 0) or None,
+        complete=not log.lost_counters and not log.mixed() and not lost,
     )
 
 
-def _sum(path: Path, parts: list[tuple[int, float]]) -> int:
-    if sum(rough for _, rough in parts) >= MAX_SUM:
+_COUNTED: Final = ("OPENS", "READS", "WRITES", "BYTES_READ", "BYTES_WRITTEN")
+"""Counters without which sums are incomplete."""
+
+
+def _sum(path: Path, counts: Sequence[Ints]) -> int:
+    # As floats, sums that exceed 64 bits do not wrap.
+    if sum(count.sum(dtype=np.float64) for count in counts) >= MAX_SUM:
         raise damaged_log(path, "its counters add up to more than can be counted")
-    return sum(exact for exact, _ in parts)
+    return sum(int(count.sum()) for count in counts)
 
 
-def _files(moving: list[RecordColumns], spent: list[Floats], processes: int) -> tuple[int, int, int | None]:
+def _files(moving: list[Module], spent: list[Floats], processes: int) -> tuple[int, int, int | None]:
     """File count, shared file count, and the index of the file with most I/O time (the first if none has any)."""
     ids = np.concatenate([module.id for module in moving])
     if not len(ids):
@@ -222,12 +233,12 @@ def _files(moving: list[RecordColumns], spent: list[Floats], processes: int) -> 
     return len(files), shared, int(files[np.bincount(place, np.concatenate(spent)).argmax()])
 
 
-def _slowest(moving: list[RecordColumns], spent: list[Floats], processes: int) -> float:
+def _slowest(moving: list[Module], spent: list[Floats], processes: int) -> float:
     if processes == 1:
         return float(sum(part.sum() for part in spent))
     ranks, times = [], []
     for module, part in zip(moving, spent, strict=True):
-        rank, slowest = module.slowest
+        rank, slowest = module.raw("SLOWEST_RANK"), module.seconds("SLOWEST_RANK_TIME")
         of_all = module.rank < 0
         # One process cannot spend more time than all of them together.
         ranks.append(np.where(of_all, rank, module.rank))
@@ -240,7 +251,7 @@ def _slowest(moving: list[RecordColumns], spent: list[Floats], processes: int) -
     return max(float(least), float(sum(part.sum() for part in spent)) / processes)
 
 
-def _writers(moving: list[RecordColumns], processes: int) -> int | None:
+def _writers(moving: list[Module], processes: int) -> int | None:
     writers = []
     for module in moving:
         wrote = module.count("WRITES") > 0
@@ -254,10 +265,9 @@ _MAX_TARGETS: Final = 8
 """Maximum number of targets per file: files on more show little about any one of them (our choice)."""
 _MAX_FILES: Final = 100_000
 """Maximum number of files that are looked up."""
-_STREAMS: Final = ("<STDIN>", "<STDOUT>", "<STDERR>")
 
 
-def target_times(log: Log, mount: str) -> str | None:
+def target_times(records: Records, mount: str) -> str | None:
     """The times of files on each target of one file system; None if the log names no targets.
 
     A file on n targets adds 1/n of its figures to each.
@@ -267,62 +277,26 @@ def target_times(log: Log, mount: str) -> str | None:
     str or None
         JSON: a list of [target, files, seconds of the slowest process in reads and writes, bytes moved], each a sum.
     """
-    targets = log.targets()
-    if not targets:
+    modules = _moving(records)
+    if records.targets is None or not len(records.targets["id"]) or not modules:
         return None
-    modules = [log.records("POSIX"), log.records("STDIO")]
-    spent = [_of_slowest(m.rank, m.read_s + m.write_s, m.slowest[1]) for m in modules]
-    moved = [module.count("BYTES_READ", "BYTES_WRITTEN") for module in modules]
-    return _written([m.id for m in modules], spent, moved, targets, log.names(), log.job.mounts, mount)
-
-
-def printed_target_times(records: Records, mount: str) -> str | None:
-    """Do the same from a profile's records, which also come from printed logs."""
-    if records.targets is None:
-        return None
-    targets: dict[int, tuple[int, ...]] = {}
-    for file, target in zip(records.targets["id"].tolist(), records.targets["target"].tolist(), strict=True):
-        targets[file] = (*targets.get(file, ()), target)
-    modules = {name: records.modules[name] for name in ("POSIX", "STDIO") if name in records.modules}
-    if not targets or not modules:
-        return None
-    names = dict(zip(records.ids.tolist(), records.names, strict=True))
-    mounts = sorted(records.mounts, key=lambda entry: -len(entry[0]))
-    spent, moved = [], []
-    for name, module in modules.items():
-        none = np.zeros(len(module))
-        read_s, write_s, slowest_s = (
-            np.maximum(module.times.get(f"{name}_F_{kind}_TIME", none), 0) for kind in ("READ", "WRITE", "SLOWEST_RANK")
-        )
-        spent.append(_of_slowest(module.rank, read_s + write_s, slowest_s))
-        counts = (module.counters.get(f"{name}_BYTES_{kind}", none) for kind in ("READ", "WRITTEN"))
-        moved.append(sum(np.maximum(count, 0) for count in counts))
-    return _written([m.id for m in modules.values()], spent, moved, targets, names, mounts, mount)
-
-
-def _of_slowest(rank: NDArray[np.int64], data: Floats, slowest: Floats) -> Floats:
-    """Seconds of data calls; a record shared by all processes has the time of the slowest one."""
-    return np.where((rank < 0) & (slowest > 0), np.minimum(slowest, data), data)
-
-
-def _written(
-    ids_by_module: Sequence[NDArray[np.uint64]],
-    spent: Sequence[Floats],
-    moved: Sequence[Any],
-    targets: Mapping[int, tuple[int, ...]],
-    names: Mapping[int, str],
-    mounts: Sequence[tuple[str, str]],
-    mount: str,
-) -> str | None:
-    files, place = np.unique(np.concatenate(ids_by_module), return_inverse=True)
-    seconds, size = np.zeros(len(files)), np.bincount(place, np.concatenate(moved), len(files))
+    spent = []
+    for module in modules:
+        data, slowest = module.seconds("READ_TIME") + module.seconds("WRITE_TIME"), module.seconds("SLOWEST_RANK_TIME")
+        # A record shared by all processes has the time of the slowest one.
+        spent.append(np.where((module.rank < 0) & (slowest > 0), np.minimum(slowest, data), data))
+    files, place = np.unique(np.concatenate([module.id for module in modules]), return_inverse=True)
+    moved = np.concatenate([module.count("BYTES_READ", "BYTES_WRITTEN") for module in modules])
+    seconds, size = np.zeros(len(files)), np.bincount(place, moved, len(files))
     np.maximum.at(seconds, place, np.concatenate(spent))
+    targets, names = dict[int, list[int]](), dict(zip(records.ids.tolist(), records.names, strict=True))
+    for file, target in zip(records.targets["id"].tolist(), records.targets["target"].tolist(), strict=True):
+        targets.setdefault(file, []).append(target)
+    mounts = sorted(records.mounts, key=lambda entry: -len(entry[0]))
     of_target: dict[int, Floats] = {}
     for number, file in enumerate(files[:_MAX_FILES].tolist()):
-        own, name = targets.get(file, ()), names.get(file, "")
-        if not 0 < len(own) <= _MAX_TARGETS or not size[number] or name in _STREAMS:
-            continue
-        if mount_of(name, mounts)[0] != mount:
+        own = targets.get(file, ())
+        if not 0 < len(own) <= _MAX_TARGETS or not size[number] or mount_of(names.get(file, ""), mounts)[0] != mount:
             continue
         share = np.array([1.0, seconds[number], size[number]]) / len(own)
         for target in own:
