@@ -239,18 +239,20 @@ class FlushBound(Pattern):
     """Flushing takes most of the I/O time.
 
     Definition
-        Flushing takes at least half of the I/O time
+        At least ten flushes take at least half of the I/O time
     Why
         A flush waits until the storage has the data, and often for the data of others, too.
     Source
-        fsync(2); half is our choice.
+        fsync(2); the numbers are our choice: fewer flushes end files.
     """
 
     rules = ("POS010",)
+    least = 10
 
     def see(self, run: Workload) -> Seen | None:
-        sync_s = run.profile.workflow.io.time_s.sync
-        if not sync_s or sync_s < MOST * run.io_s:
+        io = run.profile.workflow.io
+        sync_s = io.time_s.sync
+        if not sync_s or sync_s < MOST * run.io_s or io.ops.sync < self.least:
             return None
         return run.in_job("workflow.io.ops.sync", "workflow.io.time_s.sync", time_s=sync_s)
 

@@ -31,7 +31,7 @@ def names(*files, **settings):
 IO_100_S = {"workflow.io.time_s": {"read": 0.0, "write": 50.0, "metadata": 50.0, "sync": 0.0, "total": 100.0}}
 
 
-def metadata_run(count=2000, metadata_s=60.0, stat=0, opens=2000, sync_s=0.0, **settings):
+def metadata_run(count=2000, metadata_s=60.0, stat=0, opens=2000, sync_s=0.0, flushes=10, **settings):
     """A run with metadata operations and 100 s of I/O."""
     kinds = {
         name: {"count": number, "time_s": metadata_s * number / max(1, opens + stat)}
@@ -39,7 +39,7 @@ def metadata_run(count=2000, metadata_s=60.0, stat=0, opens=2000, sync_s=0.0, **
     } | {name: {"count": 0, "time_s": 0.0} for name in ("close", "seek", "directory", "remove", "other")}
     change = {
         "workflow.io.ops.metadata": count,
-        "workflow.io.ops.sync": 10,
+        "workflow.io.ops.sync": flushes,
         "workflow.io.metadata_kinds": kinds,
         "workflow.io.time_s": {
             "read": 0.0, "write": 100.0 - metadata_s - sync_s, "metadata": metadata_s, "sync": sync_s, "total": 100.0
@@ -246,9 +246,10 @@ def test_a_stat_storm_has_more_than_two_for_each_open():
     assert "stat_storm" not in metadata_run(stat=1001, opens=500, count=10100)
 
 
-def test_flush_bound_is_half_of_the_time():
+def test_flush_bound_is_half_of_the_time_in_ten_flushes():
     assert "flush_bound" in metadata_run(metadata_s=1.0, sync_s=50.0)
     assert "flush_bound" not in metadata_run(metadata_s=1.0, sync_s=49.0)
+    assert "flush_bound" not in metadata_run(metadata_s=1.0, sync_s=50.0, flushes=9)
 
 
 @pytest.mark.parametrize(("writes", "flushes", "expected"), [(200, 100, True), (201, 100, False), (198, 99, False)])

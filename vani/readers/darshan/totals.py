@@ -164,7 +164,7 @@ def read_totals(log: Log | Path, records: Records | None = None) -> Totals:
         records = read_records(log, for_sums=True)
     moving, through = _moving(records), records.modules["MPI-IO"]
     read_s, write_s, metadata_s = ([m.seconds(f"{kind}_TIME") for m in moving] for kind in ("READ", "WRITE", "META"))
-    spent = [sum(parts) for parts in zip(read_s, write_s, metadata_s, strict=True)]
+    spent = [read + write + metadata for read, write, metadata in zip(read_s, write_s, metadata_s, strict=True)]
 
     def total(*names: str) -> int:
         return _sum(path, [module.count(*names) for module in moving])
@@ -203,7 +203,7 @@ def read_totals(log: Log | Path, records: Records | None = None) -> Totals:
         writers=_writers(moving, job.processes),
         file_system=kind,
         mount=mount,
-        stripes=_stripes(records).get(busiest, 0) or None,
+        stripes=_stripes(records).get(-1 if busiest is None else busiest) or None,
         complete=not log.lost_counters and not log.mixed() and not lost,
     )
 
