@@ -5,7 +5,7 @@
 PYTHON ?=
 # More arguments for pytest: make test PYTEST_ARGS='-m slow'
 PYTEST_ARGS ?=
-# Duration of fuzzing, and the seed of everything random: make nightly FUZZ_SECONDS=1800 SEED=7
+# Duration of fuzzing, and the seed of everything random: make nightly FUZZ_SECONDS=7200 SEED=7
 FUZZ_SECONDS ?= 600
 SEED ?= $(shell date +%s)
 
@@ -38,6 +38,7 @@ coverage: .venv/.test .venv/.kernels ## run the tests again and measure their co
 	.venv/bin/python .ci/coverage_of_folders.py --least 90 vani analyzers advisors schema
 
 nightly: SEED := $(SEED)
+nightly: FUZZ_SECONDS = 1800
 nightly: lint .venv/.kernels ## audit, release, slow tests, random runs, fuzzing and coverage; prints its seed
 	@echo "Repeat this night with: make nightly SEED=$(SEED)"
 	$(MAKE) --no-print-directory audit release

@@ -2,9 +2,13 @@
 
 Each processor has a worker that draws a seed from the corpus, damages it and lets `judge` run Vani's commands on
 it. One attempt in eight is an undamaged program instead (`programs`), whose profile must agree with an independent
-count. `SEED:NUMBER` identifies an attempt, and `--attempt SEED:NUMBER` repeats it. A worker that hangs, dies or
-takes too much memory is also a finding. Findings are saved in `tests/fuzz/corpus`, and are tests from then on
-(`test_corpus.py`).
+count. An input that reaches lines of Vani that no input of its worker reached before is damaged further in half of the
+later attempts on its kind.
+
+`SEED:NUMBER` identifies an attempt, `SEED:NUMBER/NUMBER` one that damages the input of another, and `--attempt` repeats
+either. A worker that hangs, dies or takes too much memory is also a finding. Findings are saved in `tests/fuzz/corpus`,
+and are tests from then on (`test_fuzz.py`). The names of inputs that reached new lines are saved in `build/fuzz.txt`,
+and the next run begins with them.
 
 Exit status: 0 nothing found, 1 something found.
 """
@@ -17,16 +21,20 @@ import json
 import multiprocessing
 import os
 import random
+import re
 import shutil
 import sys
 import tempfile
 import time
 import warnings
 from collections import Counter
+from collections.abc import Sequence
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
+
+import coverage
 
 HERE = Path(__file__).resolve().parent
 # Run as a script, this file has neither the repository nor the analyzers' tests on its path.
@@ -37,25 +45,84 @@ from mutations import damaged  # noqa: E402
 from seeds import KINDS, seeds  # noqa: E402
 
 CORPUS = HERE / "corpus"
+REACHING = HERE.parents[1] / "build" / "fuzz.txt"
+"""Names of inputs that reached lines of Vani first, one per line, the latest last."""
+_MAX_REACHING = 5_000
 _PROGRAMS_EVERY = 8
+_MAX_DAMAGES = 20
+"""Damages of an input on top of each other: a name beyond would take too long to repeat."""
 _HANGS = 15 * MAX_SECONDS
 """Elapsed seconds, on a machine that does other things as well."""
 
 
 def attempt(name: str, work: Path) -> tuple[str, list[Finding]]:
     """Make the input of one attempt in `work/input` and judge it; return its kind, and the faults."""
-    random_ = random.Random(name)
-    if random_.randrange(_PROGRAMS_EVERY) == 0:
-        return "program", _program(random_, work)
-    # In a loop over formats, so that a short run damages each of them.
-    kind = (*KINDS, "recorder", "recorder")[int(name.rpartition(":")[2]) % (len(KINDS) + 2)]
-    seed = random_.choice([one for one in seeds(work.parent / "made") if one.kind == kind])
-    files = damaged(kind, seed.files, random_)
+    kind = kind_of(name)
+    if kind == "program":
+        return kind, _program(random.Random(name), work)
+    files, random_ = _input(name, kind, work.parent / "made")
     for place, content in files.items():
         (work / "input" / place).parent.mkdir(parents=True, exist_ok=True)
         (work / "input" / place).write_bytes(content)
     (work / "input").mkdir(exist_ok=True)
     return kind, findings(kind, work, random_)
+
+
+def kind_of(name: str) -> str:
+    """The kind of an attempt's input, which is that of the attempt whose input it damages."""
+    first = name.partition("/")[0]
+    if random.Random(first).randrange(_PROGRAMS_EVERY) == 0:
+        return "program"
+    # In a loop over formats, so that a short run damages each of them.
+    return (*KINDS, "recorder", "recorder")[int(first.rpartition(":")[2]) % (len(KINDS) + 2)]
+
+
+def _input(name: str, kind: str, made: Path) -> tuple[dict[str, bytes], random.Random]:
+    """The files of an attempt, and the generator of its further choices."""
+    before, _, _ = name.rpartition("/")
+    random_ = random.Random(name)
+    if before:
+        files = _input(before, kind, made)[0]
+    else:
+        random_.randrange(_PROGRAMS_EVERY)
+        files = random_.choice([one for one in seeds(made) if one.kind == kind]).files
+    return damaged(kind, files, random_), random_
+
+
+class _Reached:
+    """The lines of Vani that attempts reached, and the names of those that reached some first, by kind."""
+
+    def __init__(self, seed: str, first: int, earlier: Sequence[str]) -> None:
+        self._lines: dict[str, set[int]] = {}
+        self._names: dict[str, list[str]] = {}
+        for name in earlier:
+            self._names.setdefault(kind_of(name), []).append(name)
+        self._seed, self._random = seed, random.Random(f"{seed} {first}")
+
+    def next_name(self, number: int) -> str:
+        """The name of the next attempt: on a seed, or on an input that reached new lines."""
+        fresh = f"{self._seed}:{number}"
+        names = self._names.get(kind_of(fresh))
+        return f"{self._random.choice(names)}/{number}" if names and self._random.random() < 0.5 else fresh
+
+    def attempt(self, name: str, work: Path) -> tuple[str, list[Finding], bool]:
+        """Make an attempt; also returns whether it reached new lines."""
+        measured = coverage.Coverage(data_file=None, config_file=False, source=[str(HERE.parents[1] / "vani")])
+        measured.set_option("run:disable_warnings", ["no-data-collected", "module-not-measured", "already-imported"])
+        measured.start()
+        try:
+            kind, found = attempt(name, work)
+        finally:
+            measured.stop()
+        data, is_new = measured.get_data(), False
+        for file in data.measured_files():
+            known, lines = self._lines.setdefault(file, set()), set(data.lines(file) or ())
+            is_new |= not lines <= known
+            known |= lines
+        if is_new and kind != "program" and name.count("/") < _MAX_DAMAGES:
+            self._names.setdefault(kind, []).append(name)
+            return kind, found, True
+        return kind, found, False
 
 
 def _program(random_: random.Random, work: Path) -> list[Finding]:
@@ -114,32 +181,32 @@ def keep(name: str, kind: str, found: list[Finding], work: Path) -> Path:
     return place
 
 
-def _work(seed: str, first: int, step: int, pipe: Connection, folder: Path) -> None:
+def _work(seed: str, first: int, step: int, pipe: Connection, folder: Path, earlier: Sequence[str]) -> None:
     """One worker: makes attempts endlessly, and reports each before it starts and after it ends."""
     warnings.simplefilter("error")
-    number = first
+    number, reached = first, _Reached(seed, first, earlier)
     while True:
-        name = f"{seed}:{number}"
+        name = reached.next_name(number)
         work = folder / "work"
         shutil.rmtree(work, ignore_errors=True)
         work.mkdir(parents=True)
         pipe.send(("begins", name, work))
-        kind, found = attempt(name, work)
+        kind, found, is_new = reached.attempt(name, work)
         place = keep(name, kind, found, work) if found else None
-        pipe.send(("ends", name, (kind, found, place)))
+        pipe.send(("ends", name, (kind, found, place, is_new)))
         number += step
 
 
 class _Worker:
-    def __init__(self, seed: str, number: int, step: int, folder: Path) -> None:
-        self.number, self._step, self._seed, self._folder = number, step, seed, folder
+    def __init__(self, seed: str, number: int, step: int, folder: Path, reaching: Sequence[str]) -> None:
+        self.number, self._step, self._seed, self._folder, self._reaching = number, step, seed, folder, reaching
         self.start(number)
 
     def start(self, first: int) -> None:
         context = multiprocessing.get_context("spawn")
         self.pipe, other = context.Pipe(duplex=False)
-        target = (self._seed, first, self._step, other, self._folder)
-        self.process: BaseProcess = context.Process(target=_work, args=target, daemon=True)
+        arguments = (self._seed, first, self._step, other, self._folder, tuple(self._reaching))
+        self.process: BaseProcess = context.Process(target=_work, args=arguments, daemon=True)
         self.process.start()
         other.close()
         self.doing: tuple[str, Path] | None = None
@@ -148,7 +215,7 @@ class _Worker:
     def restart(self) -> None:
         self.process.kill()
         self.process.join()
-        last = int(self.doing[0].rpartition(":")[2]) if self.doing else self.number
+        last = int(re.split("[:/]", self.doing[0])[-1]) if self.doing else self.number
         self.start(last + self._step)
 
     def resident(self) -> int:
@@ -164,8 +231,10 @@ def fuzz(seconds: float, seed: str, workers: int, most: int | None = None) -> in
     until = time.monotonic() + seconds
     tried: Counter[str] = Counter()
     count = 0
+    reaching = REACHING.read_text().split() if REACHING.is_file() else []
+    earlier = len(reaching)
     with tempfile.TemporaryDirectory(prefix="vani fuzz ") as folder:
-        team = [_Worker(seed, number, workers, Path(folder) / str(number)) for number in range(workers)]
+        team = [_Worker(seed, number, workers, Path(folder) / str(number), reaching) for number in range(workers)]
         while time.monotonic() < until and (most is None or sum(tried.values()) < most):
             ready = wait([one.pipe for one in team], timeout=0.2)
             for one in team:
@@ -180,8 +249,9 @@ def fuzz(seconds: float, seed: str, workers: int, most: int | None = None) -> in
                         if what == "begins":
                             one.doing = (name, told)
                         else:
-                            kind, found, place = told
+                            kind, found, place, is_new = told
                             tried[kind] += 1
+                            reaching += [name] if is_new else []
                             count += _tell(name, found, place)
                 elif time.monotonic() - one.since > _HANGS and one.doing:
                     lost = f"hangs for {_HANGS:.0f} s"
@@ -196,9 +266,14 @@ def fuzz(seconds: float, seed: str, workers: int, most: int | None = None) -> in
         for one in team:
             one.process.kill()
             one.process.join()
+    REACHING.parent.mkdir(exist_ok=True)
+    REACHING.write_text("".join(f"{name}\n" for name in dict.fromkeys(reaching[-_MAX_REACHING:])))
     kinds = ", ".join(f"{tried[kind]:,} {kind}" for kind in sorted(tried))
     spent = time.monotonic() - until + seconds
-    print(f"seed {seed}: {sum(tried.values()):,} attempts in {spent:.0f} s ({kinds}); {count} findings")
+    print(
+        f"seed {seed}: {sum(tried.values()):,} attempts in {spent:.0f} s ({kinds}); "
+        f"{len(reaching) - earlier} reached new lines; {count} findings"
+    )
     return count
 
 

@@ -19,6 +19,8 @@ from mutations import damaged
 from programs import programs
 from seeds import KINDS, seeds
 
+import vani.units
+
 ROOT = Path(__file__).resolve().parents[2]
 CORPUS = sorted(p for p in fuzz.CORPUS.iterdir() if p.is_dir()) if fuzz.CORPUS.is_dir() else []
 
@@ -86,6 +88,22 @@ def test_an_attempt_can_be_repeated(tmp_path):
     )
     assert changed > 3 * len(made)
     assert {one.kind for one in made} == set(KINDS)
+
+
+def test_an_input_that_reaches_new_lines_is_damaged_further(tmp_path, monkeypatch):
+    monkeypatch.setattr(fuzz, "attempt", lambda *_: (vani.units.format_bytes(5), []))
+    monkeypatch.setattr(fuzz, "kind_of", lambda _: vani.units.format_bytes(5))
+    reached = fuzz._Reached("7", 0, [])
+    assert reached.next_name(1) == "7:1"
+    assert [reached.attempt(name, tmp_path)[2] for name in ("7:001", "7:002")] == [True, False]
+    assert {reached.next_name(9) for _ in range(20)} == {"7:9", "7:001/9"}
+
+
+def test_an_input_damaged_twice_can_be_made_again(tmp_path):
+    kind = fuzz.kind_of("7:3/4")
+    assert kind == fuzz.kind_of("7:3")
+    once, twice, again = (fuzz._input(name, kind, tmp_path)[0] for name in ("7:3", "7:3/4", "7:3/4"))
+    assert once != twice == again
 
 
 @pytest.mark.parametrize(
