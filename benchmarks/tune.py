@@ -36,7 +36,7 @@ from scipy.stats import binomtest
 import vani
 from benchmarks.data import markdown, run
 from vani.cli.advise import advise
-from vani.cli.tune_trials import TRIAL, Program, candidates_of, trials_of
+from vani.cli.tune_trials import TRIAL, Program, candidates_of, with_trials
 from vani.collect.layouts import lustre_layouts
 from vani.schema.profile import Profile
 from vani.schema.system import System
@@ -153,7 +153,7 @@ class Bench:
         candidates, not_tried = candidates_of(advice, MOUNT / "run", Program(nodes=stand_in.PROCESSES))
         figures = machine_of(self.machine)
         layouts = lustre_layouts(figures.targets, figures.stripe_count, figures.stripe_size)
-        candidates += trials_of(layouts, [], candidates)
+        candidates = with_trials(candidates, layouts, [])
         tuned = _session(str(MOUNT / "run"), RUNS, candidates, command=[kind], not_tried=not_tried)
         return _carried_out(tuned, lambda chosen: self.seconds(kind, _setting(tuned, chosen)))
 
@@ -181,16 +181,24 @@ def _session(data: str, runs: int, candidates: Sequence[Candidate], **more: Any)
     )  # fmt: skip
 
 
-def _carried_out(tuned: Tuned, seconds: Callable[[Sequence[int]], float]) -> Tuned:
-    """A session in which runs with these candidates take `seconds`, with its result."""
-    while (chosen := next_candidates(tuned)) is not None:
+def _carried_out(
+    tuned: Tuned, seconds: Callable[[Sequence[int]], float], plan: Sequence[Sequence[int]] = ()
+) -> Tuned:
+    """A session in which runs with these candidates take `seconds`, with its result; its runs may be planned before."""
+    while (chosen := next(iter(plan[len(tuned.runs) :]), None) if plan else next_candidates(tuned)) is not None:
         took = {"outcome": "ended", "seconds": seconds(chosen)}
         run = {"number": len(tuned.runs) + 1, "candidates": chosen, "folder": tuned.data} | took
         tuned = tuned.model_copy(update={"runs": [*tuned.runs, TunedRun.model_validate(run)]})
     return tuned.model_copy(update={"result": result_of(tuned)})
 
 
-def proofs(runs: int, real: float, noise: float, sessions: int, seed: int) -> tuple[int, int]:
+ALL_COMBINATIONS: Final = ((), (0,), (1,), (2,), (0, 1), (0, 2), (1, 2), (0, 1, 2), ())
+"""Nine runs in which each of three settings is on in four, so that every run counts fully for all of them."""
+
+
+def proofs(
+    runs: int, real: float, noise: float, sessions: int, seed: int, plan: Sequence[Sequence[int]] = ()
+) -> tuple[int, int]:
     """Sessions that prove something, and those of them that also keep a setting without effect.
 
     Of three settings, one changes the time by the factor `real`, at each place in turn; at 1, none does.
@@ -204,7 +212,7 @@ def proofs(runs: int, real: float, noise: float, sessions: int, seed: int) -> tu
         def seconds(chosen: Sequence[int], at: int = number % 3) -> float:
             return float(np.exp(random.normal(0, noise))) / (real if at in chosen else 1)
 
-        result = _carried_out(session, seconds).result
+        result = _carried_out(session, seconds, plan).result
         # A package without its real member proves nothing.
         if result is not None and result.verdict == "proven" and (real == 1 or number % 3 in result.candidates):
             proven.append(result.candidates)
@@ -287,6 +295,8 @@ def main(*, machine: Sequence[str] = (), kind: Sequence[str] = (), seed: int = 0
             print(f"{name}: {_reached([case for case in cases if case.machine == name])}")
         print(_summary(cases))
     print("\n".join(_proofs(runs, noise or SESSIONS, seed) for runs in (RUNS, 9)))
+    planned, _ = proofs(9, REAL, NOISE / 2, noise or SESSIONS, seed + 2, ALL_COMBINATIONS)
+    print(f"the same with all combinations in nine runs that are planned before: {_share(planned, noise or SESSIONS)}")
 
 
 if __name__ == "__main__":

@@ -167,6 +167,12 @@ def test_session_ends_before_a_run_that_has_no_room(run, scratch, monkeypatch):
     monkeypatch.undo()
 
 
+def test_file_system_that_does_not_state_its_size_stops_no_run(run, scratch, monkeypatch):
+    # CephFS without a manager.
+    monkeypatch.setattr("vani.tune.session.shutil.disk_usage", lambda place: shutil._ntuple_diskusage(0, 0, 0))
+    assert run(*words("--budget", "2")).status == 0
+
+
 def test_crash_on_a_full_file_system_says_so(run, scratch, monkeypatch):
     monkeypatch.setattr("vani.tune.session.shutil.disk_usage", lambda place: shutil._ntuple_diskusage(9, 9, 0))
     done = run("tune", "--data", "scratch", "--advice", "advice.yaml", "--", "sh", "-c", "echo no room >&2; exit 3", "{data}")

@@ -65,6 +65,17 @@ def test_one_of_two_values_of_a_setting_is_proven():
     assert tuned.result.candidates == [1]
 
 
+@pytest.mark.parametrize("faster", [0, 1])
+def test_faster_of_two_values_is_repeated_and_proven_within_five_runs(faster):
+    tuned = session(2, most_runs=5)
+    layouts = [Setting(layout="-c 4"), Setting(layout="-c 8")]
+    both = [known.model_copy(update={"setting": layout}) for known, layout in zip(tuned.candidates, layouts, strict=True)]
+    times = noisy({faster: 4, 1 - faster: 2}, 0.02, seed=3)
+    tuned = simulated(tuned.model_copy(update={"candidates": both}), times)
+    assert [run.candidates for run in tuned.runs] == [[], [0], [1], [], [faster]]
+    assert (tuned.result.verdict, tuned.result.candidates) == ("proven", [faster])
+
+
 def test_combination_that_fails_is_not_run_again():
     tuned = simulated(
         session(3, most_runs=9), noisy({0: 1.5, 1: 1.5}, 0.02, seed=4),

@@ -247,7 +247,7 @@ def tune(
         subject = Subject() if advice is None else _subject(advice, profile, system_of(system))
         program = tune_trials.Program(command, tuned.nodes or nodes or subject.nodes, subject.runtime_s)
         candidates, not_tried = ([], []) if advice is None else tune_trials.candidates_of(advice, place, program)
-        candidates += tune_trials.trials_of(layouts_of(place), command, candidates)
+        candidates = tune_trials.with_trials(candidates, layouts_of(place), command)
         if db is not None:
             candidates, known = tune_trials.in_order(candidates, centre().trials_of(db, subject))
             not_tried = [*known, *not_tried]

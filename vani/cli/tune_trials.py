@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 import numpy as np
 
@@ -97,52 +97,93 @@ def candidates_of(advice: Advice, data: Path, program: Program) -> tuple[list[Ca
     return [*candidates.values()], not_tried
 
 
-def trials_of(layouts: Sequence[str], command: Sequence[str], known: Sequence[Candidate]) -> list[Candidate]:
-    """Settings that no rule names: layouts of the output folder, and settings of the MPI that the program uses."""
-    trials: list[tuple[str, dict[str, Any]]] = []
-    if not any(candidate.setting.layout for candidate in known):
-        trials += [("the file system offers this layout", {"layout": value}) for value in layouts]
-    if not any(candidate.setting.hints for candidate in known):
-        libraries = linked_libraries(command)
-        for family, settings in _MPI_TRIALS.items():
-            if library := next((name for name in libraries if re.match(family, name)), None):
-                trials += [(f"the program is linked with {library}", setting) for setting in settings]
-    common = {"rule": "trial", "name": TRIAL, "expected": None}
-    return [
-        Candidate.model_validate({**common, "reason": f"{why}; no rule can judge it", "setting": setting})
+def with_trials(known: Sequence[Candidate], layouts: Sequence[str], command: Sequence[str]) -> list[Candidate]:
+    """Candidates of the advice, and settings that no rule names: layouts of the output folder, and settings of the MPI.
+
+    Where the advice has a layout, only the last one in its direction is tried besides, before its second choice: all
+    targets, or one.
+    """
+    advised = [number for number, candidate in enumerate(known) if candidate.setting.layout]
+    place = len(known)
+    if advised:
+        rules = [known[number].rule for number in advised]
+        place = next((number for at, number in enumerate(advised) if known[number].rule in rules[:at]), place)
+        is_single = any((known[number].setting.layout or "").endswith("-c 1") for number in advised)
+        layouts = [words for words in layouts if (words == "-c 1") == is_single][:1]
+    trials = [("the file system offers this layout", Setting(layout=words)) for words in layouts]
+    libraries = io_libraries(command)
+    for family, why, settings in _TRIALS:
+        library = next((name for name in libraries if re.match(family, name)), None)
+        trials += [(why.format(library), setting) for setting in settings if library is not None]
+    excluded = [candidate.setting for candidate in known]
+    if any(setting.hints for setting in excluded):
+        excluded += [*_ROMIO, *_OMPIO]
+    added = [
+        Candidate(rule="trial", name=TRIAL, reason=f"{why}; no rule can judge it", expected=None, setting=setting)
         for why, setting in trials
+        if setting not in excluded and not os.environ.keys() & setting.environment
     ]
+    return [*known[:place], *added, *known[place:]]
 
 
-_MPI_TRIALS: Final = {
-    r"libmpi(ch|fort|_intel|cxx)?\.so\.1\d|libmpi(ch)?_\w+\.so|libmpich": (
-        {"hints": {"romio_cb_write": "enable"}},
-        {"hints": {"romio_ds_write": "disable"}},
-        {"hints": {"cb_buffer_size": "16777216"}},
+_ROMIO: Final = (
+    Setting(hints={"romio_cb_write": "enable"}),
+    Setting(hints={"romio_ds_write": "disable"}),
+    Setting(hints={"cb_buffer_size": "16777216"}),
+)
+_OMPIO: Final = (
+    Setting(environment={"OMPI_MCA_io_ompio_num_aggregators": "4"}),
+    Setting(environment={"OMPI_MCA_io_ompio_bytes_per_agg": "16777216"}),
+    Setting(environment={"OMPI_MCA_io": "romio341"}),
+)
+_SUBFILES: Final = (
+    Setting(environment={"H5FD_SUBFILING_IOC_PER_NODE": "4"}),
+    Setting(environment={"H5FD_SUBFILING_STRIPE_SIZE": "4194304"}),
+)
+_HDF5: Final = r"libhdf5|libnetcdf|h5py|netCDF4|tables"
+_TRIALS: Final = (
+    (r"libmpi(ch|fort|_intel|cxx)?\.so\.1\d|libmpi(ch)?_\w+\.so|libmpich|MPICH$", "the program uses {}", _ROMIO),
+    (r"libmpi(_\w+)?\.so\.[2-9]\d|Open MPI$", "the program uses {}", _OMPIO),
+    (r"H5Pset_fapl_subfiling", "the program writes HDF5 subfiles", _SUBFILES),
+    (
+        _HDF5,
+        "the program uses {}: HDF5 keeps its files in memory until they are flushed or closed",
+        (Setting(environment={"HDF5_DRIVER": "core"}),),
     ),
-    r"libmpi(_\w+)?\.so\.[2-9]\d": (
-        {"environment": {"OMPI_MCA_io_ompio_num_aggregators": "4"}},
-        {"environment": {"OMPI_MCA_io_ompio_bytes_per_agg": "16777216"}},
-        {"environment": {"OMPI_MCA_io": "romio341"}},
-    ),
-}
-"""Settings of ROMIO (MPICH and its relatives) and of OMPIO (Open MPI), by the names of their libraries."""
+)
+"""Settings by the names of libraries: of ROMIO (MPICH and its relatives), of OMPIO (Open MPI), and of HDF5
+(H5FDsubfiling.h and H5FDcore.c of HDF5 1.14)."""
+_MAX_PROGRAM: Final = 1 << 26
+_MAX_SCRIPT: Final = 1 << 20
+"""Sizes in bytes up to which programs and scripts are searched."""
+_LINKED: Final = rb"\0(lib(?:mpi|hdf5|netcdf)[\w.+-]*\.so[.\d]*|H5Pset_fapl_subfiling)(?=\0)"
+_IMPORTED: Final = rb"(?m)^\s*(?:import|from) +(mpi4py|h5py|netCDF4|tables)\b"
 
 
-def linked_libraries(command: Sequence[str]) -> list[str]:
-    """Libraries of MPI that the programs in a command name in their dynamic sections."""
+def io_libraries(command: Sequence[str]) -> list[str]:
+    """Libraries for I/O that a command's programs name in their dynamic sections, and that its Python scripts import.
+
+    For scripts that import mpi4py, the launcher names the MPI. HDF5 is left out where several processes may share a
+    file.
+    """
     libraries: dict[str, None] = {}
     for word in command:
-        path = shutil.which(word) if "/" not in word else word
-        try:
-            content = Path(path or "").read_bytes() if path else b""
-        except OSError:
+        path = Path((shutil.which(word) if "/" not in word else None) or word)
+        if not path.is_file() or path.stat().st_size > _MAX_PROGRAM:
             continue
+        content = path.read_bytes() if os.access(path, os.R_OK) else b""
         # The names of needed libraries are in the dynamic string table.
-        if content[:4] == b"\x7fELF":
-            names = re.findall(rb"\0(libmpi[\w.+-]*\.so[.\d]*)(?=\0)", content)
-            libraries.update((name.decode("ascii", "replace"), None) for name in names)
-    return list(libraries)
+        is_program = content[:4] == b"\x7fELF"
+        names = re.findall(_LINKED if is_program else _IMPORTED, content if is_program else content[:_MAX_SCRIPT])
+        libraries.update((name.decode("ascii"), None) for name in names)
+    try:
+        launcher = launcher_of(command[program_behind(command) :], os.environ) if command else None
+    except InputError:
+        launcher = None
+    if launcher is not None and "mpi4py" in libraries:
+        libraries[launcher.name] = None
+    is_parallel = launcher is not None or any(name.startswith(("libmpi", "mpi4py")) for name in libraries)
+    return [name for name in libraries if not (is_parallel and re.match(_HDF5, name))]
 
 
 def in_order(

@@ -24,6 +24,7 @@ from types import FrameType
 from typing import Any, Final, Literal, Protocol
 
 from vani.errors import InputError, one_line
+from vani.schema.settings import PathLike
 from vani.schema.tuned import RunIO, Setting, Tuned, TunedRun
 from vani.tune.search import next_candidates, not_worth_a_run, result_of
 from vani.units import format_bytes
@@ -467,6 +468,12 @@ def _reason(error: OSError | shutil.Error) -> str:
     return error.strerror or str(error.args[0])[:200]
 
 
+def _free(place: PathLike) -> float:
+    """Free bytes of a file system; infinite for one that does not state its size, such as CephFS without a manager."""
+    usage = shutil.disk_usage(place)
+    return usage.free if usage.total else math.inf
+
+
 def _last_line(log: Path) -> str:
     """The last line that a program printed, after a colon; empty if there is none."""
     lines = log.read_text(encoding="utf-8", errors="replace").split("\n") if log.is_file() else []
@@ -561,10 +568,10 @@ class Session:
     def _check_room(self) -> None:
         """Raise InputError if a run, which needs as much room as the first, may fill the file system."""
         place = Path(self.tuned.data).parent if self.tuned.fresh == "sibling" else self.tuned.data
-        need, free = self.tuned.run_bytes or 0, shutil.disk_usage(place).free
+        need, free = self.tuned.run_bytes or 0, _free(place)
         if need > free:
             raise InputError(
-                f"has room for {format_bytes(free)}, and a run needs {format_bytes(need)}",
+                f"has room for {format_bytes(int(free))}, and a run needs {format_bytes(need)}",
                 where=self.tuned.data,
                 todo="make room, then run vani tune --resume",
             )
@@ -616,7 +623,7 @@ class Session:
         if ended.too_slow:
             return changes | {"outcome": "too_slow", "remark": f"stopped after {ended.seconds:.0f} s"}
         if ended.status:
-            full = ", its file system is full" if shutil.disk_usage(folder).free < _FULL else ""
+            full = ", its file system is full" if _free(folder) < _FULL else ""
             return changes | {"outcome": "failed", "remark": f"status {ended.status}{full}{_last_line(log)}"}
         if tuned.verify is not None and (status := launch_shell(tuned.verify, environment, log, lock=lock)):
             return changes | {
