@@ -62,6 +62,17 @@ class SmallRequests(RequestPattern):
         return (count, seconds) if count else None
 
 
+def _time_of(item: data_files.Item, share: float) -> float:
+    """Seconds of a share of the requests, most of which are of the direction with more requests."""
+    sides = [(item.reads, item.io.time_s.read or 0.0), (item.writes, item.io.time_s.write or 0.0)]
+    left, time_s = share * item.requests, 0.0
+    for number, side_s in sorted(sides, reverse=True):
+        if number:
+            time_s += side_s * min(1.0, left / number)
+            left = max(0.0, left - number)
+    return time_s
+
+
 class OffsetPattern(RequestPattern):
     """Requests whose offsets are of one kind."""
 
@@ -78,7 +89,7 @@ class OffsetPattern(RequestPattern):
         share = getattr(item.io.access_pattern, self.kind, None)
         if share is None or share < self.least or is_tiny(item) or self.shared not in (None, item in run.shared):
             return None
-        time_s = share * ((item.io.time_s.read or 0.0) + (item.io.time_s.write or 0.0))
+        time_s = _time_of(item, share)
         sides = [rows for reads in (True, False) if (rows := run.rows.get((item.path, reads)))]
         parts = [part for rows in sides if (part := access_table.random_part(rows, SMALL)) is not None]
         if self.kind == "random" and parts and len(parts) == len(sides):
@@ -116,7 +127,7 @@ class RandomAccess(OffsetPattern):
         share = io.access_pattern.strided + io.access_pattern.random
         if share < self.least or is_tiny(item):
             return None
-        return item.requests * share, share * ((io.time_s.read or 0.0) + (io.time_s.write or 0.0))
+        return item.requests * share, _time_of(item, share)
 
 
 class StridedAccess(OffsetPattern):
