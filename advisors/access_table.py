@@ -28,6 +28,7 @@ REQUEST: Final = MiB
 _JOINING: Final = ("pnetcdf", "mpiio")
 _ABOVE_MPIIO: Final = ("netcdf", "pnetcdf", "hdf5")
 _FILE_SYSTEM: Final = ("posix", "stdio")
+_LIBRARIES: Final = frozenset({"mpiio", *_ABOVE_MPIIO})
 
 Rows = Mapping[tuple[str | None, bool], Sequence["Access"]]
 """Rows of POSIX and stdio by path, and whether they are reads."""
@@ -75,6 +76,16 @@ def layers_of(profile: Profile) -> Mapping[str, Mapping[str, int]]:
 def joint_files(profile: Profile) -> set[str]:
     """Files that several processes access through MPI-IO, which may join their requests."""
     return {path for path, own in layers_of(profile).items() if max(own.get(name, 0) for name in _JOINING) > 1}
+
+
+def through_libraries(profile: Profile, app: App) -> bool:
+    """True if libraries request data in the files with most bytes of an app."""
+    layers, whole, through = layers_of(profile), 0, 0
+    for file in profile.files:
+        if app.name in file.apps:
+            whole += 1 + (file.io.bytes.total or 0)
+            through += 0 if _LIBRARIES.isdisjoint(layers.get(file.path, ())) else 1 + (file.io.bytes.total or 0)
+    return 2 * through >= whole > 0
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from vani.advisors.access_table import Traffic
 from vani.advisors.data_files import Access, Item
 from vani.advisors.hdf5 import HDF5Files, hdf5_files, hdf5_uses
 from vani.advisors.rule import Answer, Finding, Rule, Verdict
@@ -19,9 +20,9 @@ class HDF5IndependentTransfer(Rule):
     """HDF5 transfers data independently, in small interleaved pieces of a shared file.
 
     Looks at
-        Apps that use HDF5 above MPI-IO and make at most `max_collective` of their MPI-IO calls collectively; in their
-        shared files, the size that moves most bytes, below `max_request`, and the share of strided and random accesses,
-        at least `min_interleaved`.
+        Files of HDF5 above MPI-IO with at most `max_collective` of the requested bytes (of the calls, where these are
+        not known) in collective calls; in shared files, the size that moves most bytes, below `max_request`, and the
+        share of strided and random accesses, at least `min_interleaved`.
     Why
         HDF5's default is independent transfer: MPI-IO sees each process alone and cannot join its pieces with
         those of the others. In collective mode aggregators access the file in large pieces.
@@ -53,14 +54,15 @@ class HDF5IndependentTransfer(Rule):
     min_interleaved = 0.5
 
     def check(self, profile: Profile, system: System) -> Verdict:
-        return self.among(self._judge(use, system) for use in hdf5_uses(profile))
+        return self.among(self._judge(use, profile, system) for use in hdf5_uses(profile))
 
-    def _judge(self, use: HDF5Files, system: System) -> Answer:
+    def _judge(self, use: HDF5Files, profile: Profile, system: System) -> Answer:
         if use.mpiio is None:
             return "HDF5 is used without MPI-IO: no transfer can be collective"
-        if why := use.mpiio.missing("collective_share"):
+        share, size = Traffic.on(profile, use.paths).collective, use.layer.granularity.data
+        if share is None and (why := use.mpiio.missing("collective_share")):
             return why
-        share, size = use.mpiio.layer.collective_share, use.layer.granularity.data
+        share = use.mpiio.layer.collective_share if share is None else share
         if share is not None and share > self.max_collective:
             return "HDF5 transfers data collectively already"
         if why := use.missing("granularity.data"):
@@ -74,7 +76,7 @@ class HDF5IndependentTransfer(Rule):
         return Finding(
             target=group.target,
             reason=f"{use.app.name} accesses {group.words} through HDF5 in interleaved pieces of "
-            f"{format_bytes(size)}, and {format_share(share)} of the MPI-IO calls below are "
+            f"{format_bytes(size)}, and {format_share(share)} of the requests to MPI-IO below are "
             "collective. In collective mode aggregators join the pieces.",
             confidence=0.6,
             touched_s=before,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING, ClassVar
 
+from vani.advisors.access_table import through_libraries
 from vani.advisors.data_files import data_files, functions_of
 from vani.advisors.rule import Answer, Finding, Rule, Verdict
 from vani.models.run_time import app_share, seconds
@@ -57,7 +58,7 @@ class OverlappingRule(Rule):
         overlapping = overlap(
             phases,
             max((phase.end_s for phase in phases), default=0.0),
-            inside=app.interface in (None, "posix", "stdio"),
+            inside=not through_libraries(profile, app),
             reads=self.reads,
             share=app_share(app, "read" if self.reads else "write"),
             reads_back=self._reads_back(app, profile),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from vani.advisors.access_table import through_libraries
 from vani.advisors.commands import Language, code_lines, comment, language_of, quoted_path
 from vani.advisors.data_files import Group, Item, data_files
 from vani.advisors.movers import are_plain
@@ -95,8 +96,7 @@ class SynchronousReads(OverlappingRule):
             "what fits into the pauses before and within each phase, less a copy in memory; high: without the copy, "
             "low: computing is slowed by as much"
         )
-        is_above_posix = app.interface in ("mpiio", "pnetcdf", "hdf5", "netcdf")
-        lines = comment(_LIBRARIES) if is_above_posix else code_lines(_CODE, language_of(app, profile))
+        lines = comment(_LIBRARIES) if through_libraries(profile, app) else code_lines(_CODE, language_of(app, profile))
         return Finding(
             target=Target("app", None, app.name),
             reason=f"{app.name} reads for {format_seconds(before)} between pauses for computing, into which "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from vani.advisors.access_table import through_libraries
 from vani.advisors.commands import Language, code_lines, comment, language_of
 from vani.advisors.data_files import data_files
 from vani.advisors.movers import FUNNEL_PROCESSES, is_funnel
@@ -79,8 +80,7 @@ class SynchronousWrites(OverlappingRule):
             "what fits into the pauses after and within each phase, less a copy in memory; low: computing is slowed by "
             "as much, high: without the copy"
         ) + (f"; of the time that {FUNNEL_PROCESSES} writers leave" if shared_out else "")
-        is_above_posix = app.interface in ("mpiio", "pnetcdf", "hdf5", "netcdf")
-        language = None if is_above_posix else language_of(app, profile)
+        language = None if through_libraries(profile, app) else language_of(app, profile)
         return Finding(
             target=Target("app", None, app.name),
             reason=f"{app.name} writes for {format_seconds(overlapping.moving_s)} in "

@@ -9,7 +9,7 @@ from builders import profile, system
 
 import vani
 from tests.analyzers.test_asked import case
-from vani.advisors.access_table import REQUEST, Part
+from vani.advisors.access_table import REQUEST, Part, through_libraries
 from vani.advisors.judge import advise_document, diagnosis
 from vani.render.advice import to_markdown as markdown
 from vani.render.answers import observation_lines, worth_showing
@@ -103,3 +103,13 @@ def test_a_pattern_is_shown_with_its_seconds_and_numbers():
     assert line.startswith(f"{start}25,600 writes: ")
     assert line.endswith("/records.log")
     assert len(line) == 90
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    # nbio: no call below MPI-IO is recorded. rank0 uses MPI, and not MPI-IO.
+    [("h5many-recorder", True), ("indep-recorder", True), ("nbio-recorder", True), ("rank0-recorder", False)],
+)
+def test_the_table_shows_whether_libraries_move_the_data(name, expected):
+    profile = vani.profile(case(name))
+    assert through_libraries(profile, profile.apps[0]) is expected
