@@ -301,3 +301,25 @@ def test_hosts_of_its_processes_are_the_nodes_of_the_job(tmp_path):
     assert (profile.workflow.processes, profile.job.nodes) == (2, 2)
     assert profile.provenance["job.nodes"] == "by the nodes that the logs name"
     assert vani.profile(LOADER).job.nodes == 1
+
+
+def test_workers_with_the_process_id_of_their_rank_are_processes(tmp_path):
+    """`initialize_log(process_id=rank)`, as DLIO Benchmark calls it in each worker, whose files have the same ids."""
+    for worker in range(20):
+        calls = [
+            event(step, "read", 10**6 + 10 * step, pid=0, ret=100 * step, fname=f"/s/img_{worker}.npz") | {"tid": 500 + worker}
+            for step in (1, 2, 3)
+        ]
+        write(tmp_path, *calls, name=f"trace-0-of-1-{500 + worker}.pfw")
+    profile = vani.profile(tmp_path)
+    assert (profile.workflow.processes, profile.workflow.io.bytes.read) == (20, 20 * 600)
+    assert profile.traces[0].problems == []
+    assert {file.processes for file in profile.files} == {1}
+
+
+def test_second_file_of_a_process_continues_its_numbers(tmp_path):
+    # The later part comes first in the order of names.
+    for name, steps in (("a", (4, 5, 6)), ("b", (1, 2, 3))):
+        calls = [event(step, "read", 10**6 + 10 * step, pid=7, ret=100, fname="/s/img.npz") for step in steps]
+        write(tmp_path, *calls, name=f"{name}.pfw")
+    assert vani.profile(tmp_path).workflow.processes == 1

@@ -66,6 +66,12 @@ class Process:
     """Whether DFTracer recorded its start, and its end; version 0 recorded neither."""
     children: dict[int, Child] = field(default_factory=dict)
     """Children by process id."""
+    names: dict[str, str] = field(default_factory=dict)
+    """Names by hash: DFTracer 1 gives names 16-bit numbers, each process its own."""
+
+    def has(self, event_id: int | None) -> bool:
+        """Whether an event with this number is among the first to the last of the process."""
+        return event_id is not None and self.first_id is not None and self.first_id <= event_id <= self.last_id
 
     def count(self, ids: NDArray[np.int64]) -> None:
         """Record the ids of some of its events; a process numbers its events consecutively."""
@@ -83,19 +89,38 @@ class Processes:
         self.processes: list[Process] = []
         self.redefined: list[tuple[int, str, int, str]] = []
         """Process, hash, event id and name of each new meaning of a hash in a process, in order."""
-        self._names: dict[tuple[str, int | None], dict[str, str]] = {}
-        """Names by hash, by host and process: DFTracer 1 gives names 16-bit numbers, each process its own."""
         self._shared: dict[str, dict[str, None]] = {}
         """All processes' names by hash, in order of appearance."""
         self._guessed: set[str] = set()
         """Ambiguous hashes that a process uses without a definition of its own."""
         self._number: dict[tuple[str, int], int] = {}
+        self._of_file: dict[tuple[str, int], int] = {}
+        """Processes with numbered events in the file that is read now."""
 
-    def number(self, host: str, pid: int) -> int:
-        """The number of a process; a new process gets a new number."""
-        known = self._number.setdefault((host, pid), len(self.processes))
+    def begin_file(self) -> None:
+        """Read another file."""
+        self._of_file = {}
+
+    def number(self, host: str, pid: int, event_id: int | None = None) -> int:
+        """The number of a process; a new process gets a new number.
+
+        Events of one number in two files are of two processes: programs give DLIO Profiler their own process id, and
+        workers that of their rank.
+
+        Parameters
+        ----------
+        event_id
+            Number of one of its events in this file; None if it has none.
+        """
+        key = host, pid
+        known = self._of_file.get(key, self._number.get(key, len(self.processes)))
+        if key not in self._of_file and known < len(self.processes) and self.processes[known].has(event_id):
+            known = len(self.processes)
         if known == len(self.processes):
             self.processes.append(Process(host, pid))
+            self._number.setdefault(key, known)
+        if event_id is not None:
+            self._of_file[key] = known
         return known
 
     def learn(self, events: Sequence[dict[str, Any]], host: str) -> str:
@@ -105,16 +130,18 @@ class Processes:
             args = args if isinstance(args, dict) else {}
             name, value = args.get("name"), args.get("value")
             title = event.get("name")
+            host = str(value) if title == "HH" else host
+            pid, event_id = number(event.get("pid")), number(event.get("id"))
+            at = None if pid is None else self.number(str(args.get("hhash") or host), pid, event_id)
+            if at is not None and event_id is not None:
+                self.processes[at].count(np.array([event_id]))
             if title in ("FH", "HH", "SH"):
-                host = str(value) if title == "HH" else host
                 if isinstance(name, str):
-                    owner = str(args.get("hhash") or host), number(event.get("pid"))
-                    self._define(owner, str(value), name.encode("utf-8", "replace").decode(), number(event.get("id")))
+                    self._define(at, str(value), name.encode("utf-8", "replace").decode(), event_id)
                 continue
-            pid = number(event.get("pid"))
-            if pid is None:
+            if at is None:
                 continue
-            process = self.processes[self.number(str(args.get("hhash") or host), pid)]
+            process = self.processes[at]
             if title == "start":
                 self._start(process, event, args)
             elif title == "end":
@@ -127,18 +154,18 @@ class Processes:
 
     def name(self, process: Process, key: str) -> str | None:
         """The name that a process first gave a hash, or another process if it gave none; None if unknown."""
-        own = self._names.get((process.host, process.pid), {}).get(key)
+        own = process.names.get(key)
         if own is not None or key not in self._shared:
             return own
         if len(self._shared[key]) > 1:
             self._guessed.add(key)
         return next(iter(self._shared[key]))
 
-    def _define(self, owner: tuple[str, int | None], key: str, name: str, event_id: int | None) -> None:
-        own = self._names.setdefault(owner, {})
-        host, pid = owner
-        if own.setdefault(key, name) != name and pid is not None and event_id is not None:
-            self.redefined.append((self.number(host, pid), key, event_id, name))
+    def _define(self, owner: int | None, key: str, name: str, event_id: int | None) -> None:
+        if owner is not None:
+            other = self.processes[owner].names.setdefault(key, name) != name
+            if other and event_id is not None:
+                self.redefined.append((owner, key, event_id, name))
         self._shared.setdefault(key, {})[name] = None
 
     def _start(self, process: Process, event: dict[str, Any], args: dict[str, Any]) -> None:

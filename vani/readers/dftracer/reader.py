@@ -24,7 +24,7 @@ from vani.calls import FUNCTIONS, FileClass, Flag, Kind, Layer
 from vani.columns import distinct, small_table, to_numpy
 from vani.errors import TraceError
 from vani.readers.dftracer import logs_of
-from vani.readers.dftracer.events import AGGREGATED, COMPLETE, EventParser, LineReader, number
+from vani.readers.dftracer.events import AGGREGATED, COMPLETE, EventParser, LineReader
 from vani.readers.dftracer.processes import TRACKER, Child, Missing, Processes
 from vani.readers.dftracer.rows import PROCESSES, ROWS, Call, Functions, NameCodes, numbers, rows_of
 from vani.readers.paths import PYTHON, PathTable, classes_of, classify_path, summed
@@ -163,14 +163,13 @@ class _Scan:
 
     def _log(self, log: Path) -> None:
         lines, events = LineReader(log), EventParser()
+        self._processes.begin_file()
         host = ""
         for block in lines.blocks():
             if not block:
                 continue
             tables, records = events.parse(block)
             host = self._processes.learn(records, host)
-            for record in records:
-                self._count_ids(record, host)
             for table in tables:
                 self._add(table, host)
         strange = events.strange + lines.too_long
@@ -180,12 +179,6 @@ class _Scan:
             self._problems.append(f"{log.name}: ends {lines.cut}, what followed is missing")
         if strange:
             self._problems.append(f"{log.name}: {counted(strange, 'line')} left out, DFTracer writes none like it")
-
-    def _count_ids(self, record: dict[str, object], host: str) -> None:
-        pid, own, args = number(record.get("pid")), number(record.get("id")), record.get("args")
-        if pid is not None and own is not None:
-            of_host = str((isinstance(args, dict) and args.get("hhash")) or host)
-            self._processes.processes[self._processes.number(of_host, pid)].count(np.array([own]))
 
     def _add(self, table: pa.Table, host: str) -> None:
         phase = table["ph"].combine_chunks()
@@ -218,14 +211,13 @@ class _Scan:
         pids, place = np.unique(to_numpy(table["pid"].combine_chunks()), return_inverse=True)
         both, which = np.unique(to_numpy(encoded.indices) * len(pids) + place, return_inverse=True)
         texts = encoded.dictionary.to_pylist()
-        of_pair = [
-            self._processes.number(texts[code // len(pids)], int(pids[code % len(pids)]))
-            for code in both.tolist()
-        ]
-        ids = to_numpy(table["id"].combine_chunks(), -1)
-        for index, process_number in enumerate(of_pair):
-            own = ids[which == index] if len(of_pair) > 1 else ids
-            self._processes.processes[process_number].count(own[own >= 0])
+        ids, of_pair = to_numpy(table["id"].combine_chunks(), -1), []
+        for index, code in enumerate(both.tolist()):
+            own = ids[which == index] if len(both) > 1 else ids
+            own = own[own >= 0]
+            first = int(own.min()) if len(own) else None
+            of_pair.append(self._processes.number(texts[code // len(pids)], int(pids[code % len(pids)]), first))
+            self._processes.processes[of_pair[-1]].count(own)
         process: Ints = np.array(of_pair, np.int64)[which]
         return process
 
