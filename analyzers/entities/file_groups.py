@@ -458,4 +458,4 @@ def locks(view: View) -> tuple[list[Lock] | None, Notes]:
         )
     notes = view.nulls(SpentTime, "locks.time_s")
     notes |= {"locks.failed": _NO_FAILURES} if entities and not knows else {}
-    return sorted(entities, key=lambda lock: -(lock.time_s or lock.calls)), notes
+    return sorted(entities, key=lambda lock: (-(lock.time_s or 0.0), -lock.calls)), notes

@@ -424,3 +424,27 @@ def test_missing_extra_is_named(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "_otf2", None)
     with pytest.raises(InputError, match=r"takes the package otf2 .*; pip install 'vani-io\[otf2\]'$"):
         vani.profile(run)
+
+
+def test_locks_of_files_are_reported_and_those_of_streams_are_not(tmp_path):
+    exclusive = enums.LockType.EXCLUSIVE
+    with archive(tmp_path / "run") as a:
+        location, file, stream = a.locations[0, 0], a.handle("/s/x"), a.handle("/s/log", "stdio")
+        operation(location, 0, 10**6, file, "write", [1 << 20], a.region("write"))
+        operation(location, 2 * 10**6, 10**6, stream, "write", [1 << 20], a.region("fwrite"))
+        for time, name, of, call in [
+            (4, "lockf", file, location.io_acquire_lock),
+            (5, "lockf", file, location.io_release_lock),
+            (6, "flockfile", stream, location.io_acquire_lock),
+        ]:
+            region = a.region(name)
+            location.enter(time * 10**6, region)
+            call(time * 10**6, of, exclusive)
+            location.leave(time * 10**6 + 10**5, region)
+        # Outside any region.
+        location.io_try_lock(8 * 10**6, file, exclusive)
+    profile = vani.profile(tmp_path / "run", store=tmp_path / "store")
+    assert [(lock.call, lock.calls, lock.failed, lock.files) for lock in profile.locks] == [
+        ("lockf", 2, None, ["/s/x"]), ("flock", 1, None, ["/s/x"]),
+    ]  # fmt: skip
+    assert profile.locks[0].time_s == pytest.approx(2e-4)

@@ -73,7 +73,7 @@ _READ_ONLY = (0, 3, 4)
 _COLLECTIVE = 1 << 1
 """Bit of `OTF2_IoOperationFlag`."""
 _NAMES = {
-    Layer.POSIX: {"flush": "fsync", "seek": "lseek", "remove": "unlink"},
+    Layer.POSIX: {"flush": "fsync", "seek": "lseek", "remove": "unlink", "lock": "flock"},
     Layer.STDIO: {word: f"f{word}" for word in ("open", "close", "read", "write", "flush", "seek")},
     Layer.MPIIO: {
         **{word: f"MPI_File_{word}" for word in ("open", "close", "read", "write", "seek")},
@@ -172,6 +172,7 @@ class Calls:
             "IoSeek": lambda time, _, handle, _distance, _whence, position: self._seek(time, handle, position),
             "IoChangeStatusFlags": lambda time, _, handle, _status: self._event(time, handle, "fcntl"),
             "IoDeleteFile": self._delete,
+            **dict.fromkeys(("IoAcquireLock", "IoReleaseLock", "IoTryLock"), self._lock),
             "IoOperationBegin": self._begin,
             "IoOperationComplete": self._complete,
             "IoOperationCancelled": lambda time, _, handle, number: self._complete(time, _, handle, _UNDEFINED, number),
@@ -276,6 +277,11 @@ class Calls:
         row = self._event(time, handle, "seek")
         self._columns["flags"][row] |= Flag.SEEK
         self._set_rule(row, PositionRule.SEEK_SET, min(position, _LARGEST))
+
+    def _lock(self, time: int, _: Any, handle: int, _type: Any) -> None:
+        known = self._handles.get(handle)
+        # flockfile locks a stream for the threads of its process.
+        self._event(time, handle, "lock", LOCK if known is None or known.layer is Layer.POSIX else 0)
 
     def _delete(self, time: int, _: Any, _paradigm: int, file: int) -> None:
         self.last = self._time(time)
