@@ -202,7 +202,9 @@ def choose(index: int, file: FileEntity, profile: Profile, system: System, by: L
     count = stripe_count.wanted_targets(nodes=nodes, most=most, per_node=per_node, least=1 if curve else least)
     default, default_size = placement.present_stripes(file, disk)
     known = distance if knows_offsets(profile) else None
-    size, size_from = _stripe_size(movers, known, count, default_size, by)
+    # A curve of this machine has shown what so many targets give, so that the file gets a stripe for each.
+    least_part = int(by.min_part if curve is None else by.min_stripe_size)
+    size, size_from = _stripe_size(movers, known, count, default_size, least_part, int(by.max_stripe_size))
     # A file of three stripes uses only three targets even with a larger stripe count.
     most = min(most, _most(size_of_file, disk, size))
     if distance is not None and not interleaved:
@@ -258,19 +260,21 @@ def _most(bytes_: int, disk: FileSystem | None, size: int) -> int:
 
 
 def _stripe_size(
-    movers: Movers, distance: int | None, count: int, present: int | None, by: LayoutRule
+    movers: Movers, distance: int | None, count: int, present: int | None, least_part: int, most: int
 ) -> tuple[int, SizeFrom]:
     """The stripe size in bytes, and its origin."""
     if distance is None:
         # Measured machines contradict each other: 1 MiB was faster than 4 on Perlmutter, and 8 than 1 on ARCHER.
         return present or MiB, "present"
-    part = striping.parted(distance, movers.processes, count, int(by.min_part))
-    return striping.usual_size(part, int(by.max_stripe_size)), "distance"
+    return striping.usual_size(striping.parted(distance, movers.processes, count, least_part), most), "distance"
 
 
 def knows_offsets(profile: Profile) -> bool:
-    """True if the traces have the offsets of calls. Counters such as Darshan's have only sums."""
-    return all(trace.tool != "darshan" for trace in profile.traces)
+    """True if the traces have the offsets of calls. Darshan's have where DXT kept all, and phases show that."""
+    phases = profile.phases
+    return all(trace.tool != "darshan" for trace in profile.traces) or (
+        bool(phases) and all(phase.io.access_pattern is not None for phase in phases)
+    )
 
 
 def gain(group: Sequence[Case], profile: Profile) -> Gain | Perhaps | str:

@@ -42,9 +42,9 @@ class StripeCount(LayoutRule):
         A curve of this machine (`vani systems detect --measure --sweep`) takes the place of this fixed rule. A
         file with collective calls that is already on four times as many targets gets fewer. The stripe size follows the
         distance between neighbouring processes' simultaneous offsets, in sizes such as 1M, 4M and 16M, at most
-        `max_stripe_size`; without offsets it stays. New files inherit it from
-        their folder. Where the site asks to keep its layout (`layout_policy`), only its own rules are followed,
-        including its pool.
+        `max_stripe_size`, or is a part of it where a curve needs more targets; without offsets it stays. New files
+        inherit it from their folder. Where the site asks to keep its layout (`layout_policy`), only its own rules are
+        followed, including its pool.
     Stays silent when
         No shared file is large; all large ones are inputs (see LUS008); the data is not on Lustre, or its location is
         not known; the default layout is already the recommended one; each node already moves `enough` bytes per second

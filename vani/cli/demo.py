@@ -139,7 +139,7 @@ def _print_story(stage: _Stage, before: Profile, advice: Advice, after: Profile)
         ("Verdict", verdict.sentence),
         ("Cause", verdict.cause.sentence),
         # Only the second sentence; the first explains the stripe size.
-        ("Setting", f"{setting.reason.split('. ')[1].partition(', the ')[0]} ({setting.rule})."),
+        ("Setting", f"{setting.reason.split('. ')[1].rstrip('.')} ({setting.rule})."),
         ("Line", setting.apply[0]),
         ("Expected", expected_gain(setting).removeprefix("Expected ")),
         ("Measured", f"run time: {times}, after pasting it"),
