@@ -8,7 +8,7 @@ from __future__ import annotations
 import shutil
 import sys
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from playwright.sync_api import Browser, sync_playwright
@@ -31,12 +31,22 @@ class Shot:
     width: int = 1280
     height: int = 800
     scheme: str = "light"
+    system: str | Path = "generic-lustre"
+    job: Path | None = None
 
 
+STORY = ROOT / "vani" / "demo" / "striping"
+DEMO = Shot(
+    "report-demo",
+    "vani/demo/striping/before/shared-write",
+    "#summary",
+    system=STORY / "system.yaml",
+    job=STORY / "job.yaml",
+)
 SHOTS = (
-    Shot("report-ior", "vani/demo/ior-shared-file-8r", "#summary"),
+    DEMO,
     Shot("report-workflow", "examples/coupled", "#time", height=900),
-    Shot("report-phone", "vani/demo/ior-shared-file-8r", "#summary", width=390),
+    replace(DEMO, name="report-phone", width=390),
     Shot("report-checkpoint", "tests/data/traces/v3-ckpt-then-restart-8r", "#files", height=700, scheme="dark"),
 )
 
@@ -57,7 +67,8 @@ def main() -> int:
 
 def _take(shot: Shot, browser: Browser, folder: Path) -> None:
     page_file = folder / f"{shot.name}.html"
-    page_file.write_text(vani.report(ROOT / shot.trace, system="generic-lustre", store=folder / "store"))
+    profile = vani.profile(ROOT / shot.trace, job=shot.job, store=folder / "store")
+    page_file.write_text(vani.report(profile, system=shot.system, store=folder / "store"))
     page = browser.new_page(viewport={"width": shot.width, "height": shot.height}, color_scheme=shot.scheme)
     page.goto(page_file.as_uri())
     page.wait_for_selector("html[data-drawn=all]")

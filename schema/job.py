@@ -33,7 +33,7 @@ _FAMILIES: Final = {
 
 def family_of_mount(kind: str) -> str:
     """The file system behind the kernel's name of a mount's type, such as `ceph` for `fuse.ceph-fuse`."""
-    return _FAMILIES.get(kind.lower(), kind.lower())
+    return _FAMILIES.get(kind.lower(), kind.lower().removeprefix("fuse."))
 
 
 class Mount(Model):

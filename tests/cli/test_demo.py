@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 from repository import ROOT
 
+import vani
+
 STORY = ROOT / "vani" / "demo" / "striping"
 DOCUMENTS = ("profile.yaml", "advice.yaml", "after.yaml", "report.html")
 # The launcher that pip writes if the interpreter's path has a blank: a shell script that is also Python.
@@ -61,6 +63,17 @@ def test_printed_commands_recreate_the_files_of_the_demo(run, desk):
     assert "'a copy/of it/before/shared-write'" in commands[0]
     run_in_a_shell(commands)
     assert contents(desk / "it's my run") == made
+
+
+def test_a_trace_and_a_log_of_the_demos_program_get_the_same_advice():
+    """Formerly a log with extended tracing kept the present stripe size, as if it had no offsets."""
+    of_trace, of_log = (
+        next(one for one in vani.advise(vani.profile(STORY / run, job=job), system=STORY / "system.yaml").recommendations if one.apply)
+        for run, job in (("before/shared-write", STORY / "job.yaml"), ("shared-write.darshan", None))
+    )
+    assert (of_trace.rule, of_trace.recommended, of_trace.apply) == (of_log.rule, of_log.recommended, of_log.apply)
+    assert of_trace.recommended == {"stripe_count": 16, "stripe_size": 4 << 20}
+    assert of_trace.gain.speedup == pytest.approx(of_log.gain.speedup)
 
 
 @pytest.mark.slow

@@ -209,6 +209,8 @@ def main(mount: str, backing: str, machine: str, seed: str = "0") -> None:
         max_threads=32,
         allow_other=os.geteuid() == 0,
         fsname="stand-in",
+        # Tracers record the type of a mount; layouts are set here as on Lustre.
+        subtype="lustre",
     )
 
 
