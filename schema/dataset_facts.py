@@ -53,10 +53,19 @@ _READS_AND_WRITES: Final = frozenset({
 })  # fmt: skip
 
 
+_OMPIO: Final = re.compile(r"_cid-+\d+-\d+\.sm$|\.locktest\.\d+$")
+"""Files by which Open MPI's own MPI-IO shares file pointers. Programs that use ROMIO load its libraries, too."""
+
+
 def libraries_loaded(paths: Iterable[str]) -> list[str]:
-    """Names of packages and shared libraries that read and write data, among the files that a program opened."""
+    """Names of packages and shared libraries that read and write data, among the files that a program opened.
+
+    `ompio` is Open MPI's own MPI-IO.
+    """
     libraries = set()
     for path in paths:
+        if _OMPIO.search(path):
+            libraries.add("ompio")
         if "-packages/" in path or ".so" in path or "/python3" in path:
             match = _PACKAGE.search(path) or _SHARED_LIBRARY.search(path) or _STANDARD_LIBRARY.search(path)
             if match is not None and match[1] in _READS_AND_WRITES:

@@ -90,13 +90,31 @@ def checked(hints: Mapping[str, str | int]) -> dict[str, str]:
     return recommended
 
 
-def hint_lines(hints: Mapping[str, str | int], path: str | None = None) -> list[str]:
-    """Lines for the job script: a hints file for ROMIO and the variable of Cray MPICH.
+_OMPIO: Final = {
+    "cb_nodes": "io_ompio_num_aggregators",
+    "cb_buffer_size": "io_ompio_bytes_per_agg",
+    "romio_ds_write": "fbtl_posix_write_datasieving",
+    "romio_ds_read": "fbtl_posix_read_datasieving",
+}
+"""Parameters of Open MPI's own MPI-IO, which reads no hints of ROMIO (Open MPI 5.0, documentation, section 11.9.1)."""
+_OMPIO_VALUES: Final = {"enable": "true", "disable": "false"}
+
+
+def hint_lines(hints: Mapping[str, str | int], path: str | None = None, profile: Profile | None = None) -> list[str]:
+    """Lines for the job script: a hints file for ROMIO and the variable of Cray MPICH, or the parameters of OMPIO.
 
     Lines append to both, because several rules may set hints. `path` is the file that the hints are for, which only
-    Cray's variable can distinguish.
+    Cray's variable can distinguish. `profile` shows whether OMPIO did the I/O.
     """
     known = checked(hints)
+    if profile is not None and "ompio" in (profile.middleware.libraries or ()):
+        lines = comment("job script, Open MPI with its own MPI-IO (ompi_info --param io ompio --level 9):")
+        for key, value in known.items():
+            if key in _OMPIO:
+                lines.append(f"export OMPI_MCA_{_OMPIO[key]}={_OMPIO_VALUES.get(value, value)}")
+            elif not key.startswith("romio_cb_"):
+                lines += comment(f"{key} has no parameter there: OMPI_MCA_io=^ompio takes Open MPI's ROMIO instead")
+        return lines if len(lines) > 1 else comment("Open MPI's own MPI-IO joins collective calls without any hint")
     words = " ".join(f"'{key} {value}'" for key, value in known.items())
     lines = [
         *comment("job script, MPICH and other MPIs with ROMIO (ROMIO_PRINT_HINTS=1 shows the hints used):"),

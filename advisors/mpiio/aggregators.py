@@ -91,7 +91,7 @@ class Aggregators(rule.MatchingRule):
         if "cb_nodes" in hints and "cb_nodes" not in own and nodes is not None:
             # ROMIO's default, `cb_config_list *:1`: one per node.
             current["cb_nodes"] = nodes
-        lines = mpiio.hint_lines(hints, use.path)
+        lines = mpiio.hint_lines(hints, use.path, profile)
         if own:
             lines = [*comment("the program sets some of these with MPI_Info_set: change them there"), *lines]
         return rule.Finding(

@@ -192,6 +192,10 @@ class CollectiveBuffering(Rule):
             reason += "Collective calls with aggregators would join them."
         else:
             reason += "No aggregator joins them: collective buffering is off for them."
+        calls = _calls(sorted({access.kind for access in moved}, reverse=True), "_at")
+        lines = comment(calls) if is_independent else []
+        if own:
+            lines += comment("the program sets some of these with MPI_Info_set itself: change them there")
         return Finding(
             target=use.target,
             reason=reason,
@@ -210,7 +214,7 @@ class CollectiveBuffering(Rule):
             gain=gain or "supply a trace with times",
             apply=comment(_VIEW)
             if joins_little
-            else _lines(hints, moved, use, is_independent=is_independent, own=bool(own)),
+            else lines + mpiio.hint_lines(hints, use.path, profile),
             files=use.paths,
         )
 
@@ -265,14 +269,3 @@ def _calls(kinds: Sequence[str], place: str) -> str:
     """Calls before and after, for "read" and "write"; `place` is "_at" for those with an offset."""
     calls = [f"  MPI_File_{kind}{place}(...)  ->  MPI_File_{kind}{place}_all(...)" for kind in kinds]
     return "\n".join(["in the program, with all processes of the communicator taking part:", *calls])
-
-
-def _lines(
-    hints: dict[str, str], moved: list[Access], use: LayerGroup, *, is_independent: bool, own: bool
-) -> list[str]:
-    lines = []
-    if is_independent:
-        lines += comment(_calls(sorted({access.kind for access in moved}, reverse=True), "_at"))
-    if own:
-        lines += comment("the program sets some of these with MPI_Info_set itself: change them there")
-    return lines + mpiio.hint_lines(hints, use.path)

@@ -71,9 +71,9 @@ class DataSieving(Rule):
         use = use.of(item for item in use.items if (sieved[item] or 0) >= least[item])
         if not use.items:
             return "MPI-IO reads little or nothing of the shared files it writes beyond what it is asked to read"
-        return self._finding(use, sum(sieved[item] or 0 for item in use.items))
+        return self._finding(use, sum(sieved[item] or 0 for item in use.items), profile)
 
-    def _finding(self, use: LayerGroup, sieved: int) -> Finding:
+    def _finding(self, use: LayerGroup, sieved: int, profile: Profile) -> Finding:
         read, before, gain = use.total("io.bytes.read"), use.data_s(), None
         if reading := use.wall_s("read") * sieved / read:
             left = max(0.0, before - reading)
@@ -91,7 +91,7 @@ class DataSieving(Rule):
             current=own or {"romio_ds_write": "automatic"},
             evidence=use.figures("path", "io.bytes.read", "io.bytes.written", "io.busy_s.read"),
             gain=gain or "supply a trace with times",
-            apply=hint_lines({"romio_ds_write": "disable"}, use.path),
+            apply=hint_lines({"romio_ds_write": "disable"}, use.path, profile),
             files=use.paths,
         )
 

@@ -94,7 +94,7 @@ class DeferredOpen(Rule):
             gain=gain or "supply the number of nodes (--job job.yaml): one process on each opens",
             apply=[
                 *comment("only while the program makes no independent calls on these files:"),
-                *hint_lines({"romio_no_indep_rw": "true"}, use.path),
+                *hint_lines({"romio_no_indep_rw": "true"}, use.path, profile),
             ],
             files=use.paths,
         )

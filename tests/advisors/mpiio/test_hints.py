@@ -9,7 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.advisors.builders import profile
 from vani.advisors.mpiio import buffer_size, cb_nodes, checked, hint_lines, per_host
+from vani.schema.dataset_facts import libraries_loaded
 from vani.units import GiB, KiB, MiB
 
 
@@ -89,3 +91,34 @@ def test_buffers():
         16 * MiB,
         64 * MiB,
     ]
+
+
+def with_ompio(**hints):
+    return hint_lines(hints, "/lustre/out", profile().model_copy(update={"middleware": middleware("ompio")}))
+
+
+def middleware(*libraries):
+    return profile().middleware.model_copy(update={"libraries": list(libraries)})
+
+
+def test_open_mpi_gets_the_names_of_its_own_mpi_io():
+    lines = with_ompio(cb_nodes=8, cb_buffer_size=4 * MiB, romio_cb_write="enable", romio_ds_write="disable")
+    assert [line for line in lines if not line.startswith("#")] == [
+        "export OMPI_MCA_io_ompio_num_aggregators=8",
+        "export OMPI_MCA_io_ompio_bytes_per_agg=4194304",
+        "export OMPI_MCA_fbtl_posix_write_datasieving=false",
+    ]
+
+
+def test_a_hint_without_a_name_in_ompio_needs_romio():
+    (_, line) = with_ompio(romio_no_indep_rw="true")
+    assert "OMPI_MCA_io=^ompio" in line
+    assert with_ompio(romio_cb_write="enable") == [
+        "# Open MPI's own MPI-IO joins collective calls without any hint"
+    ]
+
+
+def test_shared_file_pointers_show_the_mpi_io_of_open_mpi():
+    paths = ["/tmp/ompi.vm.0/pid.3014/1/all.bin_cid-0-3020.sm", "/data/all.bin"]
+    assert libraries_loaded(paths) == ["ompio"]
+    assert libraries_loaded(["/usr/lib/openmpi/mca_io_ompio.so", "/data/all.bin"]) == []
