@@ -52,6 +52,11 @@ def _search(row: LookUp, profile: Profile) -> Search | None:
     return "newest_file_search" if row.listings > 1 and not missing else "outputs_checked_again"
 
 
+def polled(profile: Profile) -> frozenset[str]:
+    """Folders with files that a process waits for. Their writer must make each as soon as it is ready."""
+    return frozenset(row.folder for _, row, search in searches(profile) if search == "polling")
+
+
 @dataclass(frozen=True)
 class Folders:
     """Folders of a profile that a setting applies to, as (index in the profile, folder), the most expensive first."""

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from vani.advisors.commands import quoted_path
 from vani.advisors.data_files import SERVED, share_of
-from vani.advisors.folder_table import Folders, beyond, folder_table, folders_of, is_small
+from vani.advisors.folder_table import Folders, beyond, folder_table, folders_of, is_small, polled
 from vani.advisors.rule import Evidence, Finding, Gain, Rule, Target, TunableSetting, Verdict
 from vani.models import staging
 from vani.models.io_time import calls_s
@@ -34,8 +34,8 @@ class MetadataStorm(Rule):
         removal is the last thing that happens to them: a folder on the node (`$TMPDIR`), where no server is involved.
         If many processes must make files in one folder: a separate folder for each.
     Stays silent when
-        Small files are few; their metadata takes less of the I/O time; they are on the node already; folders are not
-        known.
+        Small files are few; their metadata takes less of the I/O time; they are on the node already; a process
+        waits for each of them (POS003); folders are not known.
     Source
         Carns et al., Small-file access in parallel file systems (IPDPS 2009); Lustre manual, chapter 20.
     Example
@@ -66,7 +66,10 @@ class MetadataStorm(Rule):
 
     def check(self, profile: Profile, system: System) -> Verdict:
         table = folders_of(profile, system)
-        small = Folders(tuple(row for row in table.rows if is_small(row[1], int(self.max_size)))).without_trifles()
+        awaited = polled(profile)
+        small = Folders(
+            tuple(row for row in table.rows if row[1].path not in awaited and is_small(row[1], int(self.max_size)))
+        ).without_trifles()
         share, files = min(1.0, small.metadata_share(profile) + _of_folders(profile)), small.files
         everywhere = self._everywhere(profile)
         if everywhere:

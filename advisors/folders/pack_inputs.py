@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from vani.advisors.commands import quoted_path
 from vani.advisors.data_files import folder_of_pattern, is_data
+from vani.advisors.folder_table import polled
 from vani.advisors.rule import Finding, Gain, Rule, Target, Verdict, figures
 from vani.models.io_time import calls_s
 from vani.models.run_time import of_profile_s
@@ -32,7 +33,7 @@ class PackInputs(Rule):
         that reads. Shuffle the order of shards, and the samples in a buffer.
     Stays silent when
         Patterns are not known; small inputs are few, or take little of the I/O time; they are near the nodes already,
-        or are installed software (FLD002).
+        are installed software (FLD002), or a process waits for each of them (POS003).
     Source
         Carns et al., Small-file access in parallel file systems (IPDPS 2009); WebDataset documentation (sharding).
     Example
@@ -78,7 +79,8 @@ class PackInputs(Rule):
         read = pattern.bytes.read
         small = read is not None and 0 < read <= self.max_size * max(pattern.opens, pattern.files)
         only_read = not pattern.writes and not pattern.bytes.written and pattern.reads > 0
-        return small and only_read and is_data(path) and not is_near(path, profile, system)
+        awaited = folder_of_pattern(path) in polled(profile)
+        return small and only_read and is_data(path) and not awaited and not is_near(path, profile, system)
 
     def _finding(self, position: int, pattern: NamePattern, profile: Profile) -> Finding:
         folder, share = folder_of_pattern(pattern.pattern), _share(pattern, profile)

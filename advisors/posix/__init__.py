@@ -29,9 +29,9 @@ class OverlappingRule(Rule):
     min_phases = 2
     # 1 % of the run, the least for a severity.
     min_share = 0.01
-    # Our choice: a program that pauses for less time than it writes does little but I/O. It pauses for barriers and
-    # opens.
-    min_pauses = 1.0
+    # Our choice: a program that pauses after fewer of its writes, for as long as each took, does little but I/O. It
+    # pauses for barriers and opens. Counted, because the sum of times differs between equal runs.
+    min_pauses = 0.5
     # Our choice: most of the written bytes, as in storage benchmarks but not in restarts.
     min_read_back = 0.5
 
@@ -76,7 +76,7 @@ class OverlappingRule(Rule):
             and all(_is_iterative(phase) for phase in phases if phase.io.bytes.read)
         ):
             return f"{app.name} has fewer than {self.min_phases} phases of {verb} {where} a pause"
-        if overlapping.pauses_s < self.min_pauses * overlapping.moving_s:
+        if overlapping.pauses < self.min_pauses * overlapping.moves:
             return f"{app.name} hardly pauses between its {'reads' if self.reads else 'writes'}"
         if overlapping.hidden_s < self.min_share * seconds(app.runtime_s):
             return (

@@ -23,9 +23,9 @@ class SynchronousReads(OverlappingRule):
 
     Looks at
         Each app's phases that read, at least `min_phases` (or one with pauses between its reads), and the time
-        without I/O before and within them, at least `min_pauses` times that of reading: the reading that fits into
-        it, at least `min_share` of the app's run. Time in I/O libraries is not computing, nor is a pause before a
-        program reads back its output (at least `min_read_back` of it).
+        without I/O before and within them, as long as the reading for at least `min_pauses` of them: the reading that
+        fits into it, at least `min_share` of the app's run. Time in I/O libraries is not computing, nor is a pause
+        before a program reads back its output (at least `min_read_back` of it).
     Why
         A program that knows what it reads next can have it read while it computes. The run is then shorter by what
         fits into the pauses. Clients of file systems read ahead by themselves, but only in the order of the bytes of

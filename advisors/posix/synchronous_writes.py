@@ -22,9 +22,9 @@ class SynchronousWrites(OverlappingRule):
     """Phases of writing and of computing alternate, and computing waits for the writes.
 
     Looks at
-        Each app's phases that write, at least `min_phases`, and the time without I/O after and within them, at least
-        `min_pauses` times that of writing: the writing that fits into it, at least `min_share` of the app's run. Time
-        in I/O libraries is not computing, nor is a pause before a program reads back its output (at least
+        Each app's phases that write, at least `min_phases`, and the time without I/O after and within them, as long as
+        the writing for at least `min_pauses` of them: the writing that fits into it, at least `min_share` of the app's
+        run. Time in I/O libraries is not computing, nor is a pause before a program reads back its output (at least
         `min_read_back` of it).
     Why
         Data that is copied to a buffer can be written in the background while the program computes on. The run is

@@ -43,10 +43,10 @@ the phase, no process does I/O for p_i seconds. These pauses count only if no li
 file-system calls, because then they belong to the library, and only if they are at least a millisecond per call: less
 is the time of the program and the tracer between calls. A program that reads back its output must have written it
 by then, so a pause before reading hides nothing, nor does a pause between calls of the same phase. For l seconds of
-the pauses, the slowest process is in libraries outside file-system calls, which is I/O, too. With writing in the
-background,
+the pauses, the slowest process is in libraries outside file-system calls, which is I/O, too; it takes
+the same share of each. With writing in the background,
 
-    hidden = min(sum over i of min(w_i, g_i + p_i), sum over i of (g_i + p_i) - l)
+    hidden = sum over i of min(w_i, (g_i + p_i) (1 - l / sum over all of (g_i + p_i)))
 
 leaves the critical path: a buffer must be free before the next phase fills it. A copy of the bytes in memory remains,
 v_i / c, where v_i is the bytes and c the copy rate of a participating process. Phases in one row of the profile count
@@ -165,16 +165,17 @@ thread and back."""
 
 @dataclass(frozen=True)
 class Overlap:
-    """Seconds of moving data, of the part hidden behind computing, of the copy that this needs, and of pauses.
+    """Seconds of moving data, of the part hidden behind computing, and of the copy that this needs.
 
-    `phases` is the number of phases that hide some. `largest` is the most bytes that a process must buffer, as a mean
-    over the processes of a phase.
+    `phases` is the number of phases that hide some, of `moves` in all, and `pauses` the number of those that hide all.
+    `largest` is the most bytes that a process must buffer, as a mean over the processes of a phase.
     """
 
     moving_s: float
     hidden_s: float
     copying_s: float
-    pauses_s: float
+    moves: int
+    pauses: int
     phases: int
     largest: int
 
@@ -195,8 +196,9 @@ def overlap(
     process moves data costs the run. `reads_back` means that the app reads its output. `library_s` is l in the module
     docstring.
     """
-    moving = hidden = copying = pauses = 0.0
-    count = largest = 0
+    # Seconds of moving, of the pause, and of the copy.
+    moves: list[tuple[float, float, float]] = []
+    largest = 0
     if reads:
         phases = _with_inputs(phases)
     spans = sorted((span, place) for place, phase in enumerate(phases) for span in phase.spans)
@@ -218,15 +220,20 @@ def overlap(
             idle += _idle_inside_s(phase, end - start)
         moved = phase.io.bytes.read if reads else phase.io.bytes.written
         of_process = (moved or 0) / phase.count / max(1, phase.processes)
-        busy *= share
-        pauses += idle
-        moving += busy
-        hidden += min(busy, idle)
-        copying += min(busy, idle, of_process / COPY_RATE)
-        count += min(busy, idle) > 0
+        moves.append((busy * share, idle, of_process / COPY_RATE))
         largest = max(largest, round(of_process))
-    pauses = max(0.0, pauses - library_s)
-    return Overlap(moving, min(hidden, pauses), copying, pauses, count, largest)
+    pauses_s = sum(idle for _, idle, _ in moves)
+    computing = max(0.0, 1 - library_s / pauses_s) if pauses_s else 0.0
+    moves = [(busy, idle * computing, copy) for busy, idle, copy in moves]
+    return Overlap(
+        moving_s=sum(busy for busy, _, _ in moves),
+        hidden_s=sum(min(busy, idle) for busy, idle, _ in moves),
+        copying_s=sum(map(min, moves)),
+        moves=len(moves),
+        pauses=sum(idle >= busy for busy, idle, _ in moves),
+        phases=sum(min(busy, idle) > 0 for busy, idle, _ in moves),
+        largest=largest,
+    )
 
 
 def _with_inputs(phases: Sequence[Phase]) -> list[Phase]:
