@@ -6,12 +6,13 @@ busy system and take up to twice as long; a sample is the mean of repetitions th
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 
-from vani.centre.write_time.samples import Samples
+from vani.centre.write_time.samples import CONFIDENCE, Samples, error_allowed
 
 SMALL = (1, 2, 4, 8, 16, 32, 64, 128)
 LARGE = (200, 256, 400, 512)
@@ -132,6 +133,99 @@ def drawn(law: str, seed: int, count: int, large: int = 240) -> Samples:
     numbers = {"nodes": nodes, "processes": processes, "bytes": size, "stripe_count": stripes}
     words = {"layout": np.where(shared, "shared", "own")} if law == "layouts" else {}
     return Samples(numbers, words, seconds)
+
+
+PUBLISHED_LAWS = ("sum", "bottleneck", "p-norm", "contended")
+
+
+@dataclass(frozen=True)
+class DrawnMachine:
+    """A machine like Cetus or Titan: each coefficient of table V times a random factor, and one of four laws."""
+
+    name: Literal["cetus", "titan"]
+    law: str
+    seed: int
+
+    def measured(self, writes: Iterator[tuple[int, int, float, int]], runs: int, seed: int) -> Samples:
+        """Samples of writes (n, m, K, W), each repeated until it has converged, in `runs` runs of IOR altogether.
+
+        Writes that take 5 s or less, or do not converge in 9 runs, count as runs but are left out.
+        """
+        random = np.random.default_rng([self.seed, seed])
+        rows, means = [], []
+        while runs > 0:
+            columns = self._columns(*(np.array([float(figure)]) for figure in next(writes)), random)
+            times = list(self._runs(float(self._true(columns)[0]), random))
+            runs -= len(times)
+            if len(times) < REPETITIONS and np.mean(times) > 5:
+                rows.append(columns)
+                means.append(np.mean(times))
+        return Samples({name: np.concatenate([row[name] for row in rows]) for name in rows[0]}, {}, np.array(means))
+
+    def tested(self, each: int = 60) -> Samples:
+        """Writes of the paper's test set, with their true times."""
+        random = np.random.default_rng([self.seed, 5])
+        nodes = np.repeat(np.array(LARGE, dtype=float), each)
+        low, high = (np.array([pair[end] for pair in BURSTS])[random.integers(7, size=len(nodes))] for end in (0, 1))
+        size = np.round(random.uniform(np.minimum(low, high), np.maximum(low, high)))
+        per_node, stripes = random.integers(1, 17, len(nodes)), np.round(2 ** random.uniform(0, 6, len(nodes)))
+        columns = self._columns(nodes, per_node.astype(float), size, stripes, random)
+        true = self._true(columns)
+        return Samples({name: column[true > 5] for name, column in columns.items()}, {}, true[true > 5])
+
+    def _columns(self, nodes, per_node, megabytes, stripes, random):
+        from vani.centre.write_time.fit import with_paper_features  # noqa: PLC0415
+        from vani.centre.write_time.published import PUBLISHED  # noqa: PLC0415
+
+        numbers = {
+            "nodes": nodes, "processes_per_node": per_node, "bytes_per_process": megabytes * 1e6, "stripe_count": stripes
+        }
+        numbers |= _placed(TITAN if self.name == "titan" else CETUS, nodes, random)
+        return dict(with_paper_features(Samples(numbers, {}, np.ones(len(nodes))), PUBLISHED[self.name].pool).numbers)
+
+    def _true(self, columns):
+        from vani.centre.write_time.published import PUBLISHED  # noqa: PLC0415
+
+        random = np.random.default_rng([self.seed, 11])
+        costs = {name: cost for name, cost in PUBLISHED[self.name].coefficients.items() if cost > 0}
+        factors = np.exp(random.normal(0, 0.7, len(costs)))
+        start, crowd = PUBLISHED[self.name].intercept * np.exp(random.normal(0, 0.5)), random.uniform(100, 800)
+        parts = np.stack([columns[name] * cost for name, cost in costs.items()]) * factors[:, None]
+        power = {"bottleneck": np.inf, "p-norm": 3.0}.get(self.law, 1.0)
+        true = start + np.linalg.norm(parts, ord=power, axis=0)
+        return true * (1 + columns["n"] / crowd) if self.law == "contended" else true
+
+    def _runs(self, true, random):
+        """Times of the runs of one write, until their mean has converged."""
+        noise = np.exp(np.random.default_rng([self.seed, 13]).uniform(np.log(0.03), np.log(0.25)))
+        times = []
+        while len(times) < REPETITIONS:
+            times.append(true * np.exp(random.normal(0, noise)) * (random.uniform(1.2, 2) if random.random() < BUSY else 1))
+            yield times[-1]
+            if len(times) >= 3 and np.std(times, ddof=1) / len(times) ** 0.5 <= error_allowed(CONFIDENCE) * np.mean(times):
+                return
+
+
+def random_writes(random: np.random.Generator) -> Iterator[tuple[int, int, float, int]]:
+    """Writes drawn uniformly from the ranges of tables III and IV."""
+    while True:
+        yield (
+            int(random.integers(1, 129)), int(random.integers(1, 17)), float(random.integers(1, 10_241)),
+            int(random.integers(1, 65)),
+        )  # fmt: skip
+
+
+def designed_writes(system: str, random: np.random.Generator) -> Iterator[tuple[int, int, float, int]]:
+    """Writes of `vani model design` for a bundled machine, one scale after the other in random order."""
+    from vani.centre.write_time.design import patterns  # noqa: PLC0415
+    from vani.systems import load_system  # noqa: PLC0415
+
+    machine = load_system(system)
+    by_scale = {nodes: patterns(machine, machine.file_systems[0], nodes, random) for nodes in (16, 32, 64, 128)}
+    while True:
+        for nodes in random.permutation(list(by_scale)).tolist():
+            per_node, size, stripes, _ = next(by_scale[nodes])
+            yield nodes, per_node, size, max(1, stripes)
 
 
 def _placed(machine: Machine, nodes: np.ndarray, random: np.random.Generator) -> dict[str, np.ndarray]:

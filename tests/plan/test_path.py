@@ -401,7 +401,7 @@ def test_all_settings_have_lines_and_small_files_use_an_idle_metadata_target():
     reads = {"operation": "read", "layout": "file_per_process", "request": 65536}
     asked = {"iobw": 0.1, "iops": 1, "mdops": 2e8, "processes": 16, "bytes": 16 * 100_000, "pattern": reads}
     idle = machine([node(prefetch_buffer=64 << 20)], [[node()]])
-    idle = idle.model_copy(update={"mds": MetadataServer(cpu=0.2, memory=0.1)})
+    idle = idle.model_copy(update={"mds": MetadataServer(cpu=0.2, memory=0.1, free=1 << 40)})
     job = planned(jobs_of(asked, asked), idle, metadata_share=0.8).jobs[0]
     assert (job.dom, job.stripe_count) == (128 << 10, 1)
     assert [line for line in job.lines if not line.startswith("#")] == [
@@ -412,6 +412,10 @@ def test_all_settings_have_lines_and_small_files_use_an_idle_metadata_target():
     busy = idle.model_copy(update={"mds": MetadataServer(cpu=0.9, memory=0.1)})
     name = "data on the metadata target"
     assert setting(planned(jobs_of(asked), busy), name) == "the metadata server is busy"
+    assert job.lines[-1].startswith("# line of a crontab, against a full metadata target: 17 3 * * * lfs find DIR ")
+    for free, why in ((None, "the free space of the metadata target is not known"), (10**9, "has 1 GB left")):
+        full = idle.model_copy(update={"mds": MetadataServer(cpu=0.2, free=free)})
+        assert setting(planned(jobs_of(asked), full), name).endswith(why)
     unknown = idle.model_copy(update={"mds": None})
     assert setting(planned(jobs_of(asked), unknown), name) == "the load of the metadata server is not known"
     large = planned(jobs_of(asked | {"bytes": 16 << 21}), idle)

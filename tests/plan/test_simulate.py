@@ -16,6 +16,7 @@ from vani.centre.plan.schema.scenario import Placement, Scenario, Variant
 from vani.centre.plan.schema.snapshot import Snapshot
 from vani.centre.plan.simulate.jobs import jobs_of
 from vani.centre.plan.simulate.machine import Placer, components_of, machine_of, pieces_of
+from vani.centre.plan.simulate.metadata_target import cron_line
 from vani.centre.plan.simulate.simulate import Named, play, simulate
 from vani.errors import InputError
 from vani.schema.profile import Profile
@@ -435,3 +436,57 @@ def test_grammar_too_large_for_memory_is_refused_during_expansion(more, what):
     asked = Scenario.model_validate(scenario(EIGHT, job()).model_dump(by_alias=True) | more)
     with pytest.raises(InputError, match=what):
         simulated(asked)
+
+
+SMALL_FILES = {"operation": "write", "bytes": 640e6, "files": 6400, "compute_s": 100.0}
+
+
+def on_mdt(phases, *, free=2_000_000_000, **policy):
+    document = {
+        "machine": {"node": 6e9, "targets": 12, "target": 0.8e9, "metadata_free": free},
+        "workload": [{"name": "small", "nodes": 4, "processes": 64, "phases": phases}],
+        "placement": {"policy": "least_used"},
+        "variants": [{"name": "mdt", "data_on_mdt": {"below": 131072, "expires_s": 1000.0, **policy}}],
+    }
+    return simulate(Scenario.model_validate(document), Named())
+
+
+def test_small_files_start_on_the_metadata_target_and_expire_there():
+    plan = on_mdt([SMALL_FILES])
+    assert plan.outcomes[0].ost_cost is None  # no byte is on an OST
+    assert "mdt: on the metadata target: 640 MB at most; 640 MB expired after 16 min 40 s" in plan.notes[1]
+
+
+def test_files_move_to_osts_before_a_use_that_comes_after_their_expiry():
+    plan = on_mdt([SMALL_FILES, SMALL_FILES | {"operation": "read", "compute_s": 5000.0}])
+    assert [job.name for job in plan.outcomes[0].jobs] == ["small", "moves to OSTs"]
+    assert plan.outcomes[0].jobs[1].bytes == 640e6
+
+
+def test_files_used_least_recently_move_where_others_need_the_room():
+    sets = [SMALL_FILES | {"file_set": name} for name in ("a", "b")]
+    plan = on_mdt(sets, pressure=0.4)
+    assert "640 MB moved to make room" in plan.notes[1]
+    assert "0 B moved to make room" in on_mdt(sets, pressure=0.9).notes[1]
+
+
+def test_files_for_which_there_is_no_room_start_on_osts():
+    plan = on_mdt([SMALL_FILES], free=1_000_000_000)
+    assert "640 MB found no room" in plan.notes[1]
+    assert plan.outcomes[0].ost_cost is not None
+
+
+def test_larger_files_and_those_with_a_layout_of_their_own_do_not_start_there():
+    own = [SMALL_FILES | {"files": 64}, SMALL_FILES | {"layout": "-E 1M -c 1 -E -1 -c 4", "file_set": "b"}]
+    assert "0 B at most" in on_mdt(own).notes[1]
+
+
+def test_unknown_free_space_of_the_metadata_target_is_refused():
+    with pytest.raises(InputError, match="the free space of the metadata target is not known"):
+        on_mdt([SMALL_FILES], free=None)
+
+
+def test_line_of_the_crontab_quotes_the_folder_and_escapes_percent_signs():
+    line = cron_line("/lustre/50% a", 90_000)
+    assert line.startswith(r"17 3 * * * lfs find '/lustre/50\% a' -type f -L mdt -A +2 ")
+    assert cron_line("/lustre/a\nb", 1).startswith("17 3 * * * lfs find DIR -type f -L mdt -A +1 ")

@@ -45,6 +45,7 @@ from .prediction.creations.next_files import creations_rows as creations_rows
 from .prediction.creations.next_files import history_creations as history_creations
 from .prediction.text import write_time_fact as write_time_fact
 from .service.advise import centre_advice as centre_advice
+from .write_time.design import model_design as model_design
 from .write_time.fit import model_evaluate as model_evaluate
 from .write_time.fit import model_fit as model_fit
 from .write_time.predict import model_predict as model_predict

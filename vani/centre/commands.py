@@ -47,6 +47,7 @@ _PLAN = {
     "interactions": ("vani.centre.plan.commands:interactions", "Write the stored placements of files, as CSV."),
 }
 _MODEL = {
+    "design": ("vani.centre.write_time.commands:design", "Choose the writes to measure, as a job script."),
     "fit": ("vani.centre.write_time.commands:fit", "Fit a model to samples of writes."),
     "predict": ("vani.centre.write_time.commands:predict", "Predict the time of a write."),
     "evaluate": ("vani.centre.write_time.commands:evaluate", "Test all methods on larger scales."),

@@ -16,6 +16,7 @@ from vani.centre.plan.job_io import JobIo, Reads, SharedFile
 from vani.centre.plan.placement.layouts import Writing, stripe_size_for
 from vani.centre.plan.schema.plans import Left, RequestSplit
 from vani.centre.plan.schema.snapshot import BUSY_CPU, BUSY_MEMORY, MetadataServer
+from vani.centre.plan.simulate.metadata_target import cron_line
 from vani.models import contention, stripe_count
 from vani.models.forwarding import prefetch_chunk
 from vani.models.striping import STRIPE_UNIT
@@ -369,6 +370,12 @@ def _stripe(
     return None
 
 
+_MAX_SHARE: Final = 1e-6
+"""Share of the metadata target's free space that one file may take: a million such files fill it (our choice)."""
+_EXPIRES_S: Final = 7 * 86_400.0
+"""Time without use after which files move to OSTs. AIOT names none; a week is our choice."""
+
+
 def _dom(settings: Settings, io: JobIo, mds: MetadataServer | None) -> str | None:
     size = io.file_size
     if size is None:
@@ -379,6 +386,10 @@ def _dom(settings: Settings, io: JobIo, mds: MetadataServer | None) -> str | Non
         return "the load of the metadata server is not known"
     if mds.cpu >= BUSY_CPU or (mds.memory or 0.0) >= BUSY_MEMORY:
         return "the metadata server is busy"
+    if mds.free is None:
+        return "the free space of the metadata target is not known"
+    if size > _MAX_SHARE * mds.free:
+        return f"the metadata target has {format_bytes(mds.free)} left"
     settings.dom = max(STRIPE_UNIT, 1 << max(0, size - 1).bit_length())
     return None
 
@@ -412,6 +423,8 @@ def lines_of(settings: Settings, job: PlannedJob) -> list[str]:
     size = "" if settings.size is None else f" -S {lfs_size(settings.size)}"
     if settings.dom is not None:
         lines.append(f"lfs setstripe -E {lfs_size(settings.dom)} -L mdt -E -1{count or ' -c 1'}{size} {folder}")
+        where = posixpath.dirname(job.creations[0].path) if job.creations else "DIR"
+        lines.append(f"# line of a crontab, against a full metadata target: {cron_line(where, _EXPIRES_S)}")
     elif count:
         lines.append(f"lfs setstripe{count}{size} {folder}")
         if settings.size is not None:

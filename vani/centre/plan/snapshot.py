@@ -60,12 +60,14 @@ class OfServer:
 class Figures:
     """All figures read: OSTs by file system and index, servers by name.
 
-    `nameless` are figures of a server that its file does not name.
+    `nameless` are figures of a server that its file does not name. `metadata_free` has the free bytes of the fullest
+    metadata target by file system.
     """
 
     targets: dict[tuple[str, int], OfTarget] = field(default_factory=dict)
     servers: dict[str, OfServer] = field(default_factory=dict)
     nameless: OfServer = field(default_factory=OfServer)
+    metadata_free: dict[str, int] = field(default_factory=dict)
 
     def target(self, system: str, index: int) -> OfTarget:
         """The figures of an OST."""
@@ -154,7 +156,8 @@ def _read_import(line: str, figures: Figures, place: tuple[str, int]) -> None:
 # `lfs df` on a client: sizes of OSTs in KiB, and flags of those that accept no new objects (lfs-df.1).
 
 _LFS_DF: Final = re.compile(
-    r"^(?P<name>[\w.-]+-OST[0-9a-f]{4})_UUID\s+(?P<total>\S+)\s+(?P<used>\S+)\s+(?P<free>\S+)\s+\S+%\s+\S*\[OST:\d+\]"
+    r"^(?P<name>[\w.-]+-(?:OST|MDT)[0-9a-f]{4})_UUID\s+(?P<total>\S+)\s+(?P<used>\S+)\s+(?P<free>\S+)\s+\S+%"
+    r"\s+\S*\[(?:OST|MDT):\d+\]"
     r"\s*(?P<flags>[A-Za-z]*)\s*$"
 )
 _AWAY: Final = re.compile(r"^(?:(?P<system>\S+)-)?OST(?P<index>[0-9a-f]{4})(?:_UUID)?\s*:\s*\S")
@@ -180,6 +183,10 @@ def read_lfs_df(text: str, figures: Figures, where: str) -> bool:
             named = target_of(match["name"])
             assert named is not None
             system = named[0]
+            if named[1] == "MDT":
+                free = int(sizes[2]) * KiB
+                figures.metadata_free[system] = min(free, figures.metadata_free.get(system, free))
+                continue
             target = figures.target(system, named[2])
             if target.size is None:
                 # Reserved bytes count neither as used nor as available.
@@ -349,7 +356,8 @@ def read_snapshot(
                 todo=f"give it as NAME={path}",
             )
     taken = time or datetime.fromtimestamp(min(int(path.stat().st_mtime) for path, _ in files), tz=UTC)
-    return _snapshot(figures, taken, _only(figures, file_system))
+    free = [free for system, free in figures.metadata_free.items() if file_system in (None, system)]
+    return _snapshot(figures, taken, _only(figures, file_system), min(free, default=None))
 
 
 def _text(path: Path) -> str:
@@ -388,7 +396,9 @@ def _only(figures: Figures, wanted: str | None) -> Mapping[int, OfTarget]:
     }
 
 
-def _snapshot(figures: Figures, time: datetime, targets: Mapping[int, OfTarget]) -> Snapshot:
+def _snapshot(
+    figures: Figures, time: datetime, targets: Mapping[int, OfTarget], metadata_free: int | None
+) -> Snapshot:
     lacks: list[Missing] = []
     rows: list[dict[str, object]] = []
     for index, target in targets.items():
@@ -438,7 +448,13 @@ def _snapshot(figures: Figures, time: datetime, targets: Mapping[int, OfTarget])
             ],
             "ost": rows,
             "no_data": lacks,
-            "mds": None if mds is None else {"cpu": mds.cpu_share, "memory": mds.memory_share},
+            "mds": None
+            if mds is None and metadata_free is None
+            else {
+                "cpu": None if mds is None else mds.cpu_share,
+                "memory": None if mds is None else mds.memory_share,
+                "free": metadata_free,
+            },
         }
     )
 

@@ -93,6 +93,12 @@ _LEAST: Final = 8
 """Total number of samples below which nothing is fitted."""
 _FEWEST: Final = 9
 """Number of held-out samples below which nine out of ten cannot be estimated."""
+FEW: Final = 48
+"""Number of samples below which two extrapolations in scale are too noisy to choose by: one scale is left out at a
+time instead, and `bottleneck` is kept unless another method is clearly better."""
+_CLEARLY: Final = 0.7
+"""Error of a better method relative to that of `bottleneck`. On 32 drawn machines with 24 samples, it was the best on
+average (70 % of larger writes within 30 %; by two extrapolations 59 %)."""
 _STEP: Final = 2.0
 """Factor between the scales used for fitting and those used for judging."""
 _STEPS: Final = 2
@@ -233,6 +239,9 @@ def choose(
             ratios[score.method].append(score.ratios)
     scores = [MethodScore(name, np.concatenate(parts)) for name, parts in ratios.items()]
     scores.sort(key=lambda score: score.error)
+    if len(samples) < FEW and "bottleneck" in ratios:
+        chosen = _by_leaving_out(samples, scale, ratios)
+        scores.sort(key=lambda score: score.method != chosen)
     best = scores[0]
     own = ratios[best.method][0]
     for step in steps[1:]:
@@ -241,6 +250,19 @@ def choose(
         own = np.concatenate([own, *(score.ratios for score in _scored(samples, scale, step, [best.method]))])
     rivals = [score.method for score in scores[1:] if score.error <= _RIVAL * best.error]
     return _fitted(samples, scale, scores, rivals, own)
+
+
+def _by_leaving_out(samples: Samples, scale: Floats, names: Iterable[str]) -> str:
+    """The method with the smallest error on each scale in turn, fitted to all others, if it is clearly the best."""
+    ratios: dict[str, list[Floats]] = {name: [] for name in names}
+    for left_out in np.unique(scale):
+        rest = scale != left_out
+        if rest.sum() >= _LEAST:
+            for score in _scored(samples, scale, (rest, ~rest), names):
+                ratios[score.method].append(score.ratios)
+    errors = {name: MethodScore(name, np.concatenate(parts)).error for name, parts in ratios.items() if parts}
+    best = min(errors, key=errors.__getitem__, default="bottleneck")
+    return best if errors and errors[best] < _CLEARLY * errors["bottleneck"] else "bottleneck"
 
 
 Step = tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]

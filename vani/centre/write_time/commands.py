@@ -9,11 +9,12 @@ import click
 
 from vani.centre.history.settings import db_option
 from vani.centre.prediction.text import FORMATS
+from vani.centre.write_time.design import DesignSettings, model_design, script_of
 from vani.centre.write_time.fit import EvaluateSettings, FitSettings, model_evaluate, model_fit
 from vani.centre.write_time.predict import PublishedSettings, model_predict
 from vani.centre.write_time.published import PUBLISHED
 from vani.centre.write_time.schema import WriteModel
-from vani.centre.write_time.text import evaluation_text, model_text
+from vani.centre.write_time.text import evaluation_text, few_text, model_text
 from vani.cli.options import FILE, format_option, output_option, settings_options
 from vani.cli.output import check_outputs, emit
 
@@ -28,11 +29,15 @@ _samples = click.argument("samples", type=FILE, nargs=-1)
 def fit(samples: tuple[Path, ...], settings: FitSettings, db: str | None, output: Path | None) -> None:
     """Fit a model of write times to SAMPLES: CSV files, or IOR output as text or JSON.
 
-    Each method is fitted without the largest scale and judged on it; the best one is fitted to all. A model that would
+    Each method is fitted without the largest scales and judged on them (with few samples, without one scale after the
+    other); the best one is fitted to all. A model that would
     be off by more than a factor of 3 for one write in ten is not written.
     """
     check_outputs([output], samples)
-    emit(model_fit(samples, settings, db=db).to_yaml(), output)
+    model = model_fit(samples, settings, db=db)
+    emit(model.to_yaml(), output)
+    for line in few_text(model):
+        click.echo(line, err=True)
 
 
 @click.command()
@@ -45,6 +50,19 @@ def evaluate(samples: tuple[Path, ...], settings: EvaluateSettings, db: str | No
     Methods are fitted to scales up to --up-to and judged on the larger scales.
     """
     click.echo(evaluation_text(model_evaluate(samples, settings, db=db)), nl=False)
+
+
+@click.command()
+@settings_options(DesignSettings)
+@output_option("Write the script here, not to stdout.")
+def design(settings: DesignSettings, output: Path | None) -> None:
+    """Choose which writes to measure on a machine, and write the job script that measures them with IOR.
+
+    Writes are drawn as Xie et al. draw them, at the four largest scales up to --up-to. Each is repeated until its mean
+    has converged, and each job stops when its part of --node-hours is used up.
+    """
+    check_outputs([output], [])
+    emit(script_of(model_design(settings), "writes.sh" if output is None else output.name), output)
 
 
 def _pairs(ctx: click.Context, param: click.Parameter, settings: tuple[str, ...]) -> dict[str, str]:

@@ -152,15 +152,20 @@ def sampled(writes: Writes) -> Samples:
 
 CONFIDENCE: Final = 0.9
 """The paper's value for Titan; it uses 0.98 for Cetus."""
-_ERROR: Final = 0.1
+ERROR: Final = 0.1
+"""Error of a mean that has converged, relative to it, at most with the confidence."""
+
+
+def error_allowed(confidence: float) -> float:
+    """Largest standard error of a converged mean, relative to it, by the central limit theorem."""
+    return ERROR / NormalDist().inv_cdf((1 + confidence) / 2)
 
 
 def converged(samples: Samples, confidence: float = CONFIDENCE) -> npt.NDArray[np.bool_]:
     """Whether each mean has converged, or is a single measurement; shape (samples,)."""
     if samples.standard_error is None:
         return np.ones(len(samples), dtype=bool)
-    times = NormalDist().inv_cdf((1 + confidence) / 2)
-    return ~(times * samples.standard_error > _ERROR)
+    return ~(samples.standard_error > error_allowed(confidence))
 
 
 # Measured writes from a CSV file with a header.

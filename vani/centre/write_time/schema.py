@@ -96,7 +96,7 @@ class WriteModel(Document):
     rivals: Annotated[list[RivalMethod], Field(max_length=100)] = Field(
         default=[], description="methods nearly as good as the chosen one; the interval includes their predictions"
     )
-    judged: list[JudgedMethod] = Field(description="results of all methods on the held-out scales, best first")
+    judged: list[JudgedMethod] = Field(description="results of all methods on the held-out scales, chosen one first")
     stages: list[StageCost] = Field(
         description="cost of each stage, if the method adds up or compares stages; otherwise empty"
     )

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from vani.centre.write_time.choice import FEW
 from vani.errors import one_line
 from vani.render.table import table
 from vani.units import counted, format_bytes, format_rate, format_seconds, format_share
@@ -69,6 +70,16 @@ _MEGABYTE = 1e6
 _BYTES_OF_PAPER = ("K", "s_oss", "s_ost")
 
 
+def few_text(model: WriteModel) -> list[str]:
+    """A sentence if the samples are too few to choose a method with certainty."""
+    if model.samples >= FEW:
+        return []
+    return [
+        f"{counted(model.samples, 'sample')} of {FEW} or more: too few to choose a method by them. `vani model design` "
+        "plans more."
+    ]
+
+
 def model_text(model: WriteModel) -> str:
     """The method, the samples on which it was tested, and the bandwidth of each stage with its range."""
     scale = column_value(model.scale, model.columns[model.scale].high)
@@ -76,6 +87,7 @@ def model_text(model: WriteModel) -> str:
         f"{model.method}, fitted to {counted(model.samples, 'write')}, {scale} at most"
         + (f"; {model.unconverged:,} left out that had not converged" if model.unconverged else "")
         + ".",
+        *few_text(model),
         f"Nine of ten writes take {model.low:.2f} to {model.high:.2f} times its prediction, by "
         f"{model.held_out:,} that were held out.",
         "",

@@ -64,6 +64,9 @@ class Machine(Model):
     metadata: Rate | None = Field(
         default=None, description="metadata operations per second of all metadata servers together"
     )
+    metadata_free: Annotated[int, Field(ge=0, le=1 << 62)] | None = Field(
+        default=None, description="free bytes of the metadata target; null uses the system's, or is unknown"
+    )
     burst_buffer: Speed | None = Field(default=None, description="rates of the burst buffer of one compute node")
     lock_s: Annotated[float, Field(ge=0, le=1e6, allow_inf_nan=False)] | None = Field(
         default=None,
@@ -154,6 +157,18 @@ class Placement(Model):
     )
 
 
+class DataOnMdt(Model):
+    """Small files that start on the metadata target, and move to OSTs after a time or under pressure (AIOT)."""
+
+    below: Annotated[int, Field(ge=1, le=1 << 30)] = Field(description="largest file that starts there, bytes")
+    expires_s: Amount = Field(description="seconds without use after which a file moves to OSTs")
+    pressure: Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)] = Field(
+        default=0.5,
+        description="share of the free space that the files may take; beyond it, those used least recently move",
+    )
+    folder: PathText = Field(default="DIR", description="folder of the files, for the line of a crontab")
+
+
 class Failure(Model):
     """A member of a stage that fails, is slow, or recovers."""
 
@@ -185,6 +200,7 @@ class Variant(Model):
     layout: AtLeastOne | str | None = Field(
         default=None, description="layout of all files, overriding that of the phases"
     )
+    data_on_mdt: DataOnMdt | None = Field(default=None, description="small files on the metadata target")
 
 
 class Scenario(Document):

@@ -80,6 +80,7 @@ class MetadataServer(Model):
 
     cpu: Share | None = Field(default=None, description="share of the server's processors in use")
     memory: Share | None = Field(default=None, description="share of the server's memory in use")
+    free: Size | None = Field(default=None, description="free bytes of the metadata targets; null if unknown")
 
 
 class Missing(Model):

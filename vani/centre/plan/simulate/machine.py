@@ -91,6 +91,8 @@ class Machine:
     stripe_size: int
     lock_s: float = 0.0
     """Seconds for a write lock to pass from one node to another; 0: locks cost nothing."""
+    metadata_free: float | None = None
+    """Free bytes of the metadata target; None if unknown."""
     notes: list[str] = field(default_factory=list)
     lacks: list[tuple[str, str]] = field(default_factory=list)
     """Kinds without a figure, and the substitute or consequence."""
@@ -182,6 +184,7 @@ def machine_of(
         (disk.stripe_count if disk is not None else None) or 1,
         (disk.stripe_size if disk is not None else None) or 1 << 20,
         (disk.lock_transfer_s if disk is not None and figures.lock_s is None else figures.lock_s) or 0.0,
+        disk.metadata_free if disk is not None and figures.metadata_free is None else figures.metadata_free,
         notes,
         lacks,
     )

@@ -40,6 +40,7 @@ from vani.centre.plan.simulate.jobs import (
     refuse_other_paths,
 )
 from vani.centre.plan.simulate.machine import KINDS, RANDOM, Machine, Placer, machine_of
+from vani.centre.plan.simulate.metadata_target import on_metadata_target
 from vani.cli.profile import profile_of
 from vani.cli.sources import Decoding, Resources, is_trace
 from vani.errors import InputError
@@ -94,6 +95,7 @@ class Played:
     changes: Sequence[Change]
     tolerance: float
     lacks: Sequence[tuple[str, str]]
+    notes: Sequence[str] = ()
 
     @property
     def makespans(self) -> Floats:
@@ -150,6 +152,10 @@ def play(
         serial=serial,
         where=where,
     )
+    notes: list[str] = []
+    if variant.data_on_mdt is not None:
+        small = on_metadata_target(jobs, variant.data_on_mdt, machine.metadata_free, where)
+        jobs, notes = small.jobs, small.notes(variant.data_on_mdt)
     _refuse_unmoving(jobs, machine, where)
     names = variant.plans if variant.plans is not None else scenario.plans
     plans = [named.plans[name] for name in names]
@@ -181,7 +187,7 @@ def play(
         used = tolerance_for(len(built.work.count), tolerance)
         runs.append((built, run(built.work, built.resources, changes, tolerance=used, keep_steps=True)))
     return Played(
-        variant, placement, serial, pieces, plans, machine, jobs, choices, runs, changes, used, lacks
+        variant, placement, serial, pieces, plans, machine, jobs, choices, runs, changes, used, lacks, notes
     )
 
 
@@ -539,6 +545,7 @@ def _over(played: Sequence[Played]) -> Iterable[Left]:
 def _notes(played: Sequence[Played]) -> Iterable[str]:
     for trial in played:
         yield from trial.machine.notes
+        yield from (f"{trial.variant.name}: {note}" for note in trial.notes)
         if any(built.clipped for built, _ in trial.runs):
             targets = counted(int(trial.machine.targets.usable.sum()), "target")
             yield f"a file has at most one object on each target: layouts with more stripes than {targets} are cut"
