@@ -118,13 +118,9 @@ class Candidate(Model):
     name: str
     reason: str
     expected: float | None = Field(description="expected speedup of the recommendation; null if unknown")
-    saves_s: tuple[float, float, float] | None = Field(
+    most_saved_s: float | None = Field(
         default=None,
-        description="seconds of the run that the recommendation saves: lower end, median and upper end of its 80 % "
-        "range; null if it has no number",
-    )
-    is_faster: bool = Field(
-        default=False, description="true if the recommendation expects a faster run, with or without a number"
+        description="most seconds of the run that the recommendation expects to save; null if it has no number",
     )
     expected_run: float | None = Field(
         default=None, description="expected speedup of the whole run, comparable to `result.speedup`; null if unknown"
@@ -283,11 +279,6 @@ class Tuned(Document):
         ge=1,
         lt=1 << 63,
         description="number of nodes of a run, from the job, else from the profile; null if unknown",
-    )
-    later_runs: int = Field(
-        default=100,
-        description="number of later runs that will use the setting; a setting is tried only if it is expected to "
-        "save at least one run in total over them",
     )
     io_time: Literal["auto", "recorder", "dftracer", "strace", "off"] = Field(
         default="auto",

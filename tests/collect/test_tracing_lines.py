@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from vani.collect.tracing.launchers import launcher_of, programs_at, with_variables
-from vani.collect.tracing.line import dftracer_line, free_name, is_static, recorder_line, strace_line
+from vani.collect.tracing.line import free_name, is_static, preloaded_line, strace_line
 from vani.collect.tracing.rank import log_of
 from vani.collect.tracing.tracers import find_dftracer, find_recorder
 from vani.errors import InputError
@@ -133,8 +133,8 @@ def test_line_with_an_unrecognisable_program_is_refused(tmp_path):
 
 
 def test_program_without_a_launcher_gets_variables_and_keeps_its_arguments(tmp_path):
-    line = recorder_line(
-        ["./x", "a b", "$HOME;"], Path("/opt/librecorder.so"), tmp_path, {"LD_PRELOAD": "/other.so"}
+    line = preloaded_line(
+        "recorder", ["./x", "a b", "$HOME;"], Path("/opt/librecorder.so"), tmp_path, {"LD_PRELOAD": "/other.so"}
     )
     assert line.words == ["./x", "a b", "$HOME;"]
     assert line.variables == {
@@ -152,7 +152,7 @@ def test_dftracer_comes_from_the_python_that_is_run(tmp_path):
     python = program(tmp_path / "venv" / "bin", "python")
     for words, environment in (([python], {}), ([], {"VIRTUAL_ENV": str(tmp_path / "venv")})):
         assert find_dftracer(words, {"PATH": str(tmp_path), **environment}) == library
-    line = dftracer_line([python, "train.py"], library, tmp_path / "t", {})
+    line = preloaded_line("dftracer", [python, "train.py"], library, tmp_path / "t", {})
     assert line.words == [python, "train.py"]
     assert line.variables["LD_PRELOAD"] == str(library)
     assert line.variables["DFTRACER_LOG_FILE"] == str(tmp_path / "t" / "run")
@@ -170,7 +170,7 @@ def test_recorder_is_found_through_users_and_modules(tmp_path):
     library.touch()
     root = tmp_path / "opt"
     (root / "bin").mkdir()
-    (root / "bin" / "recorder2text").touch()
+    (root / "bin" / "recorder2text").touch(mode=0o700)
     for named, environment in (
         (library, {}),
         (root, {}),

@@ -99,9 +99,6 @@ class TuneSettings(Settings):
     nodes: Annotated[int, Field(ge=1)] | None = Field(
         default=None, description="Nodes of a run, for a budget in node-hours. [default: the nodes of this batch job]"
     )
-    later_runs: Annotated[int, Field(ge=1)] = Field(
-        default=100, description="Try a setting if it is expected to save more in N later runs than its own run costs."
-    )
     io_time: Literal["auto", "recorder", "dftracer", "strace", "off"] = Field(
         default="auto",
         description="Measure the I/O time of each run: from its Darshan log or by a preloaded timer, or with a tracer, "
@@ -229,7 +226,7 @@ def tune(
         data=str(place),
         fresh=fresh,
         **settings.budget,
-        **settings.model_dump(include={"prepare", "verify", "time", "later_runs", "io_time", "keep"}),
+        **settings.model_dump(include={"prepare", "verify", "time", "io_time", "keep"}),
         nodes=nodes,
         jobs=jobs,
         candidates=[],

@@ -21,7 +21,7 @@ from vani.cli.apply import run_script, undo_script
 from vani.cli.profile import profile as profile_of
 from vani.collect.file_systems import layout_problem
 from vani.collect.tracing.launchers import launcher_of, mapped, programs_at
-from vani.collect.tracing.line import TracedLine, begin_folder, is_static, preloaded
+from vani.collect.tracing.line import TracedLine, begin_folder, is_static, preloaded_line
 from vani.collect.tracing.trace import trace
 from vani.collect.tracing.tracers import logs_since
 from vani.errors import InputError, VaniError
@@ -37,7 +37,7 @@ from vani.units import counted
 
 if TYPE_CHECKING:
     from vani.advisors.measured import Trial
-    from vani.schema.advice import Expected, Measured, Recommendation, TunableSetting
+    from vani.schema.advice import Expected, Measured, TunableSetting
     from vani.schema.profile import Profile
 
 
@@ -79,8 +79,7 @@ def candidates_of(advice: Advice, data: Path, program: Program) -> tuple[list[Ca
                     name=item.name,
                     reason=item.reason,
                     expected=item.gain.speedup if item.gain else None,
-                    saves_s=_saves_s(item),
-                    is_faster=item.expected is not None or (item.measured is not None and item.measured.helps),
+                    most_saved_s=_most_saved_s(item.gain),
                     expected_run=_of_run(item.gain, program.runtime_s),
                     setting=setting,
                 )
@@ -196,7 +195,7 @@ def in_order(
         if trial is None or trial.measured.verdict == "not_proven":
             others.append(candidate)
         elif trial.measured.helps:
-            proven.append(candidate.model_copy(update={"is_faster": True, "saves_s": None}))
+            proven.append(candidate.model_copy(update={"most_saved_s": None}))
         else:
             why = f"{candidate.setting.label}: {_not_again(trial.measured)}"
             not_tried.append(NotTried(rule=candidate.rule, why=why))
@@ -239,13 +238,9 @@ def _is_within(folder: str | None, data: Path) -> bool:
     return folder is not None and Path(folder).absolute().resolve().is_relative_to(data.resolve())
 
 
-def _saves_s(item: Recommendation) -> tuple[float, float, float] | None:
-    """Seconds of the run that a recommendation saves: minimum, median, maximum; None if it gives no number."""
-    gain = item.gain
-    if gain is None or gain.before is None or not gain.speedup or not gain.low or not gain.high:
-        return None
-    low, median, high = (gain.before * (1 - 1 / speedup) for speedup in (gain.low, gain.speedup, gain.high))
-    return low, median, high
+def _most_saved_s(gain: Expected | None) -> float | None:
+    """Most seconds of the run that a recommendation expects to save; None if it gives no number."""
+    return gain.before * (1 - 1 / gain.high) if gain is not None and gain.before is not None and gain.high else None
 
 
 def kept_settings(tuned: Tuned, candidates: Sequence[int]) -> list[TunedSetting]:
@@ -408,8 +403,7 @@ class TimedRuns:
             library = self._library()
             static = _static_program(command, environment)
             self._why = "" if static is None else f"{static} is linked statically: no timer can be preloaded"
-            added = {"VANI_TIMER": str(folder)}
-            line = preloaded("timer", command, library, added, environment, program_behind(command))
+            line = preloaded_line("timer", command, library, folder, environment, program_behind(command))
             folder.mkdir()
         except (InputError, OSError) as error:
             self._why = f"the timer cannot be used: {error}"

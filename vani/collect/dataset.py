@@ -21,7 +21,7 @@ import stat
 import time
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -48,7 +48,14 @@ FEWEST: Final = 200
 _STRONG: Final = 10.0
 """Difference of the criterion above which it speaks very strongly for a distribution (Kass and Raftery); below, the
 simpler one is taken: for gamma and lognormal values far from 0, a normal distribution is as good."""
-_SIMPLEST_FIRST: Final[tuple[Law, ...]] = ("uniform", "normal", "exponential", "gamma", "lognormal")
+_LAWS: Final[Mapping[Law, tuple[str, Mapping[str, int]]]] = {
+    "uniform": ("uniform", {}),
+    "normal": ("norm", {}),
+    "exponential": ("expon", {"floc": 0}),
+    "gamma": ("gamma", {"floc": 0}),
+    "lognormal": ("lognorm", {"floc": 0}),
+}
+"""SciPy's name of each distribution, and where it starts; the simplest first."""
 _SEED: Final = 20_260_101
 """The same data set gives the same sample."""
 _TEST: Final = (
@@ -123,17 +130,17 @@ def law_of(drawn: Drawn) -> Distribution | str:
     known, unseen = values[::2], values[1::2]
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
-        fitted = {}
-        for law, fit in _candidates(values).items():
-            # If values differ by almost nothing, a distribution may have no best fit.
+        fitted: dict[Law, Any] = {}
+        for law, (name, start) in _LAWS.items():
+            # Values below the start have no fit, nor may values that differ by almost nothing.
             with suppress(ValueError, RuntimeError, FloatingPointError, OverflowError):
-                fitted[law] = fit(stats, known)
+                fitted[law] = getattr(stats, name)(*getattr(stats, name).fit(known, **start))
         scores = {law: _score(law_fitted, known) for law, law_fitted in fitted.items()}
         usable = {law: score for law, score in scores.items() if np.isfinite(score)}
         if not usable:
             return "no distribution can be fitted to the values"
         best = min(usable.values())
-        closest = next(law for law in _SIMPLEST_FIRST if usable.get(law, np.inf) <= best + _STRONG)
+        closest = next(law for law in _LAWS if usable.get(law, np.inf) <= best + _STRONG)
         tested = stats.kstest(unseen, fitted[closest].cdf)
     distance, p_value = float(tested.statistic), float(tested.pvalue)
     fits = distance <= ENOUGH or p_value >= 0.05
@@ -146,20 +153,6 @@ def law_of(drawn: Drawn) -> Distribution | str:
         p_value=p_value,
         **size,
     )
-
-
-def _candidates(values: Floats) -> dict[Law, Callable[[Any, Floats], Any]]:
-    """Distributions that may have such values, each with SciPy's fit."""
-    laws: dict[Law, Callable[[Any, Floats], Any]] = {
-        "uniform": lambda stats, x: stats.uniform(*stats.uniform.fit(x)),
-        "normal": lambda stats, x: stats.norm(*stats.norm.fit(x)),
-    }
-    if values.min() >= 0:
-        laws["exponential"] = lambda stats, x: stats.expon(*stats.expon.fit(x, floc=0))
-    if values.min() > 0:
-        laws["lognormal"] = lambda stats, x: stats.lognorm(*stats.lognorm.fit(x, floc=0))
-        laws["gamma"] = lambda stats, x: stats.gamma(*stats.gamma.fit(x, floc=0))
-    return laws
 
 
 def _score(law: Any, values: Floats) -> float:

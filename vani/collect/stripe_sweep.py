@@ -33,6 +33,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, Final, Literal
 
+from vani.collect.node import NoAnswer, ask
 from vani.collect.sweep_writer import JSON
 from vani.collect.transfer_test import check_room, failed_test
 from vani.errors import InputError, one_line
@@ -212,7 +213,6 @@ MAX_TARGETS: Final = 32
 """Maximum number of targets that one node keeps busy (our choice)."""
 
 _ROUNDS: Final = 2
-_SETTING_S: Final = 10.0
 _PROCESSES: Final = 8
 _LEAST_PIECE: Final = 64 * KiB
 _STRIPE: Final = MiB
@@ -368,23 +368,11 @@ def _remove(below: Path) -> None:
 
 
 def _lfs_setstripe(path: Path, count: int) -> None:
-    program = shutil.which("lfs")
-    if program is None:
-        raise InputError(
-            "--sweep needs `lfs`, which is not installed here",
-            todo="run it where Lustre is mounted, or leave --sweep out",
-        )
-    line = [program, "setstripe", "-c", str(count), "-S", lfs_size(_STRIPE), os.fspath(path)]
     try:
-        done = subprocess.run(line, capture_output=True, text=True, timeout=_SETTING_S, check=False)
-    except subprocess.TimeoutExpired:
+        ask(["lfs", "setstripe", "-c", str(count), "-S", lfs_size(_STRIPE), os.fspath(path)])
+    except NoAnswer as error:
         raise InputError(
-            "`lfs setstripe` does not answer", where=path.parent, todo="try again later"
-        ) from None
-    if done.returncode:
-        words = done.stderr.strip().rpartition("\n")[2]
-        raise InputError(
-            f"`lfs setstripe -c {count}` failed ({words or 'no message'})",
+            f"stripes cannot be set ({error})",
             where=path.parent,
-            todo="name a folder on Lustre",
-        )
+            todo="run it where Lustre is mounted, name a folder on it, or leave --sweep out",
+        ) from None

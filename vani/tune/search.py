@@ -11,14 +11,10 @@ Both follow from the runs alone, so an interrupted session continues where it st
 - A candidate is proven if Student's test of its effect rejects 0. Each member of a package passes its own test; one
   that is undecided is dropped.
 - The session ends early if a test is decided beyond doubt, if no candidate looks faster, or after the first run if even
-  removing all I/O would gain too little. A candidate is left out if `Tuned.later_runs` runs with it are not expected to
-  save the cost of its trial.
+  removing all I/O would gain too little. A candidate is left out if the advice expects it to save under 2 % of a run.
 
 A session without any effect proves a setting with a probability of at most `ERROR_RATE`: the rate is divided by the
 number of candidates (Bonferroni), and between early looks, the end, and extensions of the session.
-
-Before a setting is tried, the logarithm of its speed-up is assumed normal, with the median and 80 % range of the
-recommendation's own estimate. Recommendations without a number all get the same wide range.
 """
 
 from __future__ import annotations
@@ -28,12 +24,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
-from statistics import NormalDist
 from typing import Final, Literal
 
 import numpy as np
 
-from vani.schema.tuned import LEAST_GAIN, Candidate, NotTried, Result, Tuned, TunedRun
+from vani.schema.tuned import LEAST_GAIN, NotTried, Result, Tuned, TunedRun
 from vani.units import counted, format_number
 
 Combination = tuple[int, ...]
@@ -113,44 +108,6 @@ def _model(runs: Sequence[tuple[Combination, float]], tried: Sequence[int]) -> F
     return fit
 
 
-FASTER: Final = (0.9, 1.1, 1.35)
-"""Low end, median and high end (80 %) of the speed-up if a recommendation expects one without a number (our choice)."""
-UNKNOWN: Final = (0.8, 1.0, 1.25)
-"""The same range for a recommendation that does not expect a faster run (our choice)."""
-_HIGHEST: Final = 0.95
-"""Largest share of a run that can be saved, even if a recommendation for a run of another size expects more."""
-_DEVIATIONS: Final = 2 * NormalDist().inv_cdf(0.9)
-"""Width of an 80 % range in standard deviations."""
-
-
-def expected_saving(candidate: Candidate, seconds: float, most_s: float | None) -> float:
-    """Mean share of a run that trying a setting saves. A setting that turns out slower is dropped and saves nothing.
-
-    Parameters
-    ----------
-    seconds
-        Time of a run without settings.
-    most_s
-        Most time that can be saved; None if unknown.
-    """
-    cap = _HIGHEST if most_s is None else min(_HIGHEST, most_s / seconds)
-    low, median, high = _speedups(candidate, seconds)
-    centre, width = math.log(median), max(math.log(high / low) / _DEVIATIONS, 1e-6)
-    below = NormalDist(centre, width).cdf
-    # Mean of 1 - 1/speedup between 0 and the cap, plus the cap above it, like the price of a call option.
-    end = -math.log1p(-cap)
-    shifted = NormalDist(centre - width**2, width).cdf
-    inside = below(end) - below(0) - math.exp(width**2 / 2 - centre) * (shifted(end) - shifted(0))
-    return max(0.0, inside + cap * (1 - below(end)))
-
-
-def _speedups(candidate: Candidate, seconds: float) -> tuple[float, float, float]:
-    if candidate.saves_s is None:
-        return FASTER if candidate.is_faster else UNKNOWN
-    low, median, high = (1 / (1 - min(_HIGHEST, saved / seconds)) for saved in candidate.saves_s)
-    return low, median, high
-
-
 ERROR_RATE: Final = 0.05
 """Share of sessions without any real effect that may call a setting proven."""
 _EARLY: Final = 0.1
@@ -190,21 +147,20 @@ def extended(tuned: Tuned, more: int) -> Tuned:
 
 
 def not_worth_a_run(tuned: Tuned) -> list[NotTried]:
-    """Candidates left out because later runs are not expected to save the cost of trying them."""
+    """Candidates left out because the advice expects them to save too little of a run."""
     first = _first(tuned, ())
     if first is None or _has_nothing_to_gain(tuned):
         return []
-    left_out = []
-    for candidate in tuned.candidates:
-        saved = _expected_saving(tuned, candidate)
-        if saved * tuned.later_runs < 1:
-            why = (
-                f"{candidate.setting.label} is expected to save {format_number(saved * first, 2)} s "
-                f"of {format_number(first)} s: {tuned.later_runs} later runs (--later-runs) do not repay the "
-                "run that tries it"
-            )
-            left_out.append(NotTried(rule=candidate.rule, why=why))
-    return left_out
+    worth = _worth_trying(tuned)
+    return [
+        NotTried(
+            rule=candidate.rule,
+            why=f"{candidate.setting.label} is expected to save at most "
+            f"{format_number(candidate.most_saved_s or 0, 2)} s of {format_number(first)} s",
+        )
+        for index, candidate in enumerate(tuned.candidates)
+        if index not in worth
+    ]
 
 
 def next_candidates(tuned: Tuned) -> list[int] | None:
@@ -465,15 +421,8 @@ def _has_nothing_to_gain(tuned: Tuned) -> bool:
     return gain is not None and gain < LEAST_GAIN
 
 
-def _expected_saving(tuned: Tuned, candidate: Candidate) -> float:
-    gain, first = tuned.most_gain, _first(tuned, ()) or 0.0
-    return expected_saving(candidate, first, None if gain is None else gain * first) if first else 0.0
-
-
 def _worth_trying(tuned: Tuned) -> list[int]:
-    """Indices of candidates whose trial is expected to pay. The first run determines the list, so it never changes."""
-    return [
-        index
-        for index, candidate in enumerate(tuned.candidates)
-        if _expected_saving(tuned, candidate) * tuned.later_runs >= 1
-    ]
+    """Indices of candidates that may save enough. The first run determines the list, so it never changes."""
+    least = LEAST_GAIN * (_first(tuned, ()) or 0.0)
+    saved = [candidate.most_saved_s for candidate in tuned.candidates]
+    return [index for index, most in enumerate(saved) if most is None or most >= least]

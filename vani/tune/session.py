@@ -640,7 +640,8 @@ class Session:
                     todo="fix it, start again, and test it first: $VANI_LOG is what the program printed",
                 ) from None
         if tuned.run_bytes is None:
-            self._keep(run_bytes=size_below(folder))
+            # Saved with the run itself.
+            self.tuned = tuned.model_copy(update={"run_bytes": size_below(folder)})
         io = self._io(run.number)
         if "io_s" in io and (setting.stage_in or setting.stage_out):
             # Copies are I/O that the program did not do itself.

@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
-from typing import Literal
+from typing import Final, Literal
 
 from vani.collect.tracing.launchers import launcher_of, programs_at, with_variables
 from vani.errors import InputError
@@ -52,13 +52,20 @@ class TracedLine:
     """Variables to add to the environment."""
 
 
-def recorder_line(
-    command: Sequence[str], library: Path, folder: Path, environment: Mapping[str, str], behind: int = 0
+def preloaded_line(
+    tracer: str,
+    command: Sequence[str],
+    library: Path,
+    folder: Path,
+    environment: Mapping[str, str],
+    behind: int = 0,
 ) -> TracedLine:
-    """The command line with Recorder's library preloaded in the way that the command's launcher requires.
+    """The command line with a tracer's library preloaded in each process, as the command's launcher requires.
 
     Parameters
     ----------
+    tracer
+        `recorder`, `dftracer`, or `timer`, the one of `vani tune`.
     behind
         Number of words before launcher and program (`timeout 60`), which are not traced.
 
@@ -67,57 +74,33 @@ def recorder_line(
     InputError
         The launcher is unknown, or configured to pass no variables on.
     """
-    variables = {"RECORDER_TRACES_DIR": str(folder)}
-    if launcher_of(command[behind:], environment) is None:
-        variables["RECORDER_WITH_NON_MPI"] = "1"
-    return preloaded("recorder", command, library, variables, environment, behind)
-
-
-def dftracer_line(
-    command: Sequence[str], library: Path, folder: Path, environment: Mapping[str, str], behind: int = 0
-) -> TracedLine:
-    """The command line with DFTracer's library preloaded, and everything recorded that it can record.
-
-    Raises
-    ------
-    InputError
-        The launcher is unknown, or configured to pass no variables on.
-    """
-    variables = {
-        "DFTRACER_ENABLE": "1",
-        "DFTRACER_INIT": "PRELOAD",
-        "DFTRACER_INC_METADATA": "1",
-        "DFTRACER_DATA_DIR": "all",
-        "DFTRACER_LOG_FILE": str(folder / "run"),
-    }
-    return preloaded("dftracer", command, library, variables, environment, behind)
-
-
-def preloaded(
-    tracer: str,
-    command: Sequence[str],
-    library: Path,
-    variables: Mapping[str, str],
-    environment: Mapping[str, str],
-    behind: int,
-) -> TracedLine:
-    """The command line with a library preloaded and variables set in each process, as its launcher requires.
-
-    Raises
-    ------
-    InputError
-        The launcher is unknown, or configured to pass no variables on.
-    """
     before = environment.get("LD_PRELOAD", "")
-    variables = {"LD_PRELOAD": f"{library}:{before}" if before else str(library), **variables}
     before_it, traced = list(command[:behind]), command[behind:]
     launcher = launcher_of(traced, environment)
+    own = {name: value.format(folder) for name, value in _VARIABLES[tracer].items()}
+    if tracer == "recorder" and launcher is None:
+        own["RECORDER_WITH_NON_MPI"] = "1"
+    variables = {"LD_PRELOAD": f"{library}:{before}" if before else str(library), **own}
     if launcher is not None:
         return TracedLine(tracer, [*before_it, *with_variables(traced, launcher, variables)])
     if not behind:
         return TracedLine(tracer, list(command), variables)
     set_here = ["env", *(f"{name}={value}" for name, value in variables.items())]
     return TracedLine(tracer, [*before_it, *set_here, *traced])
+
+
+_VARIABLES: Final = {
+    "recorder": {"RECORDER_TRACES_DIR": "{}"},
+    "dftracer": {
+        "DFTRACER_ENABLE": "1",
+        "DFTRACER_INIT": "PRELOAD",
+        "DFTRACER_INC_METADATA": "1",
+        "DFTRACER_DATA_DIR": "all",
+        "DFTRACER_LOG_FILE": "{}/run",
+    },
+    "timer": {"VANI_TIMER": "{}"},
+}
+"""Variables of each library, with the trace's folder in place of `{}`; DFTracer records everything that it can."""
 
 
 def strace_line(

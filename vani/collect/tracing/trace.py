@@ -16,10 +16,9 @@ from vani.collect import collect as facts_of_job
 from vani.collect.tracing.launchers import launcher_of, launches_in, programs_at, starts_others
 from vani.collect.tracing.line import (
     begin_folder,
-    dftracer_line,
     free_name,
     is_static,
-    recorder_line,
+    preloaded_line,
     run_line,
     strace_line,
 )
@@ -159,11 +158,11 @@ def trace(
             )
     file = shutil.which(program[0], path=env.get("PATH")) if program else None
     if tracer == "dftracer":
-        line = dftracer_line(command, find_dftracer(program, env), folder, env, behind)
-    elif library is None:
+        library = find_dftracer(program, env)
+    if library is None:
         line = strace_line(command, folder, env, behind)
     else:
-        line = recorder_line(command, library, folder, env, behind)
+        line = preloaded_line("dftracer" if tracer == "dftracer" else "recorder", command, library, folder, env, behind)
     if line.tracer != "strace" and file is not None and is_static(Path(file)):
         remark = (
             f"{program[0]} is linked statically: {_PRELOADED[line.tracer]} cannot see its calls; link it dynamically, "

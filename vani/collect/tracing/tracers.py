@@ -18,7 +18,11 @@ from vani.collect.node import NoAnswer, ask
 from vani.errors import InputError
 
 _RECORDER = "librecorder.so"
-_RECORDER_BELOW = ("", "lib", "lib64", "build/lib", "build/bin")
+_BELOW = (
+    "", "lib/", "lib64/", "build/lib/", "build/bin/",
+    "lib/python3*/site-packages/dftracer/lib*/", "lib64/python3*/site-packages/dftracer/lib*/",
+)  # fmt: skip
+"""Folders below an installation, a build and a Python environment."""
 _NAMED = ("RECORDER_ROOT", "RECORDER_INSTALL_PATH")
 """Variables that Recorder's documentation uses, so that setting one is intentional."""
 _MODULES = ("RECORDER_DIR", "RECORDER_HOME", "RECORDER_PREFIX", "RECORDER_PATH", "EBROOTRECORDER")
@@ -39,35 +43,40 @@ def find_recorder(named: Path | None, environment: Mapping[str, str]) -> Path | 
         There is none at the place named by the user, `RECORDER_ROOT` or `RECORDER_INSTALL_PATH`.
     """
     if named is not None:
-        return _library_at(named) or _missing(named, "--recorder")
+        return _named(named, "--recorder")
     for variable in _NAMED:
         if value := environment.get(variable):
-            return _library_at(Path(value)) or _missing(Path(value), variable)
-    return next((library for place in _recorder_places(environment) if (library := _library_at(place))), None)
+            return _named(Path(value), variable)
+    # Recorder's tools are next to its library.
+    return _library_in(_places(environment, _MODULES, ["recorder2text"]), _RECORDER)
 
 
-def _recorder_places(environment: Mapping[str, str]) -> Iterator[Path]:
-    for variable in _MODULES:
+def _places(environment: Mapping[str, str], variables: Iterable[str], tools: Iterable[str]) -> Iterator[Path]:
+    """Where a library may be, by variables, by those that Spack and most modules extend, and by tools in PATH."""
+    for variable in variables:
         if value := environment.get(variable):
             yield Path(value)
-    # Spack and most modules extend these; Recorder's tools are next to its library.
-    for variable, above in (("LD_LIBRARY_PATH", False), ("CMAKE_PREFIX_PATH", False), ("PATH", True)):
-        for folder in environment.get(variable, "").split(":"):
-            if folder and not above:
-                yield Path(folder)
-            elif folder and (Path(folder) / "recorder2text").is_file():
-                yield Path(folder).parent
+    for variable in ("LD_LIBRARY_PATH", "CMAKE_PREFIX_PATH"):
+        yield from (Path(folder) for folder in environment.get(variable, "").split(":") if folder)
+    for tool in tools:
+        if (file := shutil.which(tool, path=environment.get("PATH"))) is not None:
+            # An unresolved link to a Python is in the folder of its environment.
+            yield Path(file).absolute().parent.parent
 
 
-def _library_at(place: Path) -> Path | None:
-    return place.resolve() if place.is_file() else _library_in((place / below for below in _RECORDER_BELOW), _RECORDER)
+def _library_in(places: Iterable[Path], name: str) -> Path | None:
+    """The first library of this name in or below these places, which may also name it themselves."""
+    for place in places:
+        paths = (path for form in _BELOW for path in sorted(place.glob(f"{form}{name}")))
+        path = place if place.name == name else next(paths, None)
+        if path is not None and path.is_file():
+            return path.resolve()
+    return None
 
 
-def _library_in(folders: Iterable[Path], name: str) -> Path | None:
-    return next(((folder / name).resolve() for folder in folders if (folder / name).is_file()), None)
-
-
-def _missing(place: Path, by: str) -> Path:
+def _named(place: Path, by: str) -> Path:
+    if (library := place.resolve() if place.is_file() else _library_in([place], _RECORDER)) is not None:
+        return library
     raise InputError(
         f"contains no {_RECORDER}, though {by} names it",
         where=place,
@@ -76,8 +85,6 @@ def _missing(place: Path, by: str) -> Path:
 
 
 _DFTRACER = "libdftracer_preload.so"
-_DFTRACER_BELOW = ("", "lib", "lib64")
-_OF_WHEEL = ("lib/python3*/site-packages/dftracer/lib*", "lib64/python3*/site-packages/dftracer/lib*")
 _DFTRACER_PREFIXES = ("DFTRACER_ROOT", "DFTRACER_DIR", "DFTRACER_PATH", "EBROOTDFTRACER", "VIRTUAL_ENV", "CONDA_PREFIX")
 """Variables that users and modules set, and those of Python environments."""
 
@@ -90,32 +97,15 @@ def find_dftracer(program: Sequence[str], environment: Mapping[str, str]) -> Pat
     InputError
         There is no library.
     """
-    for prefix in _dftracer_places(program, environment):
-        of_wheel = (folder for form in _OF_WHEEL for folder in prefix.glob(form))
-        if library := _library_in((*(prefix / below for below in _DFTRACER_BELOW), *of_wheel), _DFTRACER):
-            return library
+    own = _places({name: environment[name] for name in environment.keys() & {"PATH"}}, (), program[:1])
+    others = _places(environment, _DFTRACER_PREFIXES, ("dftracer_run", "python3"))
+    if (library := _library_in((*own, *others), _DFTRACER)) is not None:
+        return library
     raise InputError(
         "DFTracer's library was not found",
         where=_DFTRACER,
         todo="pip install dftracer in the Python of the program, or name its folder in DFTRACER_ROOT",
     )
-
-
-def _dftracer_places(program: Sequence[str], environment: Mapping[str, str]) -> Iterator[Path]:
-    path = environment.get("PATH")
-    own = shutil.which(program[0], path=path) if program else None
-    if own is not None:
-        # An unresolved link to the interpreter is in the folder of a Python environment.
-        yield Path(own).absolute().parent.parent
-    for variable in _DFTRACER_PREFIXES:
-        if value := environment.get(variable):
-            yield Path(value)
-    for folder in environment.get("LD_LIBRARY_PATH", "").split(":"):
-        if folder:
-            yield Path(folder)
-    for tool in ("dftracer_run", "python3"):
-        if (file := shutil.which(tool, path=path)) is not None:
-            yield Path(file).absolute().parent.parent
 
 
 _LOG_FOLDERS = ("DARSHAN_LOGPATH", "DARSHAN_LOG_DIR_PATH")
