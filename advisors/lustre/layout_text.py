@@ -9,7 +9,7 @@ from vani.advisors.data_files import SHOWN, extent
 from vani.advisors.lustre.layout_choice import Case, SizeFrom, Striping
 from vani.advisors.placement import own_stripes, targets_text
 from vani.advisors.rule import Evidence
-from vani.units import format_bytes, lfs_size
+from vani.units import counted, format_bytes, lfs_size
 
 if TYPE_CHECKING:
     from vani.schema.system import StripingRule
@@ -31,7 +31,7 @@ def sentence(group: Sequence[Case]) -> str:
         present = "which is" if len(group) == 1 else "which are"
         are = "and new files are" if own_stripes(first.file) is None else present
         has = f", {are} on {targets_text(layout.default_count)}"
-    movers = f"{first.movers.processes} processes"
+    movers = counted(first.movers.processes, "process")
     if first.movers.collective:
         movers += " in collective calls"
     text = f"{movers} {verb} {files_text} ({format_bytes(extent(first.file))}){has}. "
@@ -66,9 +66,9 @@ def _why_so_many(case: Case) -> str:
     if count > wanted:
         return f": {case.per_node:g} per node, and at least {count:,}"
     about = "" if count == wanted else "at most "
-    nodes = f"each of {case.nodes} nodes" if case.nodes > 1 else "the one node"
+    nodes = f"each of {case.nodes:,} nodes" if case.nodes > 1 else "the one node"
     if not case.knows_nodes:
-        nodes = f"each of {case.nodes} processes" if case.nodes == case.movers.processes else f"{nodes} (assumed)"
+        nodes = f"each of {case.nodes:,} processes" if case.nodes == case.movers.processes else f"{nodes} (assumed)"
     measured = "" if case.curve is None else " as measured on this machine"
     return f", {about}{case.per_node:g} for {nodes}{measured}"
 

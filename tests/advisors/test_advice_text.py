@@ -28,7 +28,7 @@ def files(count):
 def test_first_line_states_whether_io_matters():
     text = screen(advise_document(profile(files(1)), system()))
     assert text.startswith("I/O takes 50 % of the run in the slowest process (rank 3), 60 % in")
-    assert re.search(r"\n1\. stripe-count \(LUS002\), medium, very likely \(80 %\)", text)
+    assert re.search(r"\n1\. stripe-count \(LUS002\), medium priority, 80 % sure", text)
     assert re.search(r"\n     lfs setstripe -c \d+ -S \d+M /lustre/d0\n", text)
     assert re.search(r"\n\d+ rules had nothing to recommend \(see `-o advice.yaml`\)", text)
 

@@ -8,4 +8,4 @@ from vani.render.answers import when
 
 
 def test_share_of_metadata_is_of_time():
-    assert when(golden("v3-cm1like-16r")).startswith("1.12 MB read from 547 ms on, for 86.3 ms (48 % of that I/O time: opening files)")
+    assert when(golden("v3-cm1like-16r")).startswith("1.12 MB read from 547 ms on, for 86.3 ms (opening files takes 48 % of the phase's I/O time)")

@@ -68,6 +68,10 @@ def test_zero_gain_is_stated():
     assert gain(1.0, 1.0, 1.0, after=10.0) == "Expected write time: 10 s as before"
 
 
-@pytest.mark.parametrize(("confidence", "words"), [(0.2, "uncertain (20 %)"), (0.48, "possible (48 %)"), (0.5, "likely (50 %)"), (0.8, "very likely (80 %)")])
-def test_a_confidence_is_a_word_and_a_share(confidence, words):
-    assert how_sure(confidence) == words
+def test_severity_and_confidence_are_named():
+    """Formerly `low, possible (48 %)`: two words and a number without a base."""
+    recommendation = Recommendation(
+        rule="TST001", name="plain", severity="low", confidence=0.48, target=Target(kind="job"), current={},
+        recommended={}, evidence=[], reason="", expected=None, apply=[], source=[],
+    )  # fmt: skip
+    assert how_sure(recommendation) == "low priority, 48 % sure"

@@ -132,7 +132,7 @@ def _mostly(phase: Phase) -> str:
     doing, share = costliest_metadata(phase)
     if phase.kind == "metadata" or phase.dominant is None or phase.dominant.kind != "metadata" or share is None:
         return ""
-    return f" ({format_share(share)} of that I/O time: {doing})"
+    return f" ({doing} takes {format_share(share)} of the phase's I/O time)"
 
 
 def _of_metadata(phase: Phase) -> str:
@@ -140,7 +140,7 @@ def _of_metadata(phase: Phase) -> str:
     text = f"{doing} by {counted(phase.processes, 'process')}"
     if not phase.io.bytes.total or share is None:
         return text
-    return f"{text} ({format_share(share)} of its I/O time)"
+    return f"{text} ({format_share(share)} of the phase's I/O time)"
 
 
 def costliest_metadata(phase: Phase) -> tuple[str, float | None]:

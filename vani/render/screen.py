@@ -114,9 +114,12 @@ def print_profile(
 
 
 def _lines(profile: Profile, room: int) -> list[tuple[str, str]]:
-    cause = verdict_of(profile).cause
+    verdict = verdict_of(profile)
+    cause = verdict.cause
+    # The verdict names what it is open for, and the last line how to record it.
+    stated = f"{verdict.sentence} {verdict.remedy if verdict.matters == 'open' else ''}".lower()
     lines = [
-        *(("Unseen", _unseen(entry)) for entry in could_matter(profile)),
+        *(("Unseen", _unseen(entry, stated)) for entry in could_matter(profile)),
         ("Why", cause.sentence if cause is not None else ""),
         ("", answers.library_words(profile)),
         ("When", answers.when(profile)),
@@ -183,12 +186,9 @@ def _remarks(profile: Profile) -> list[str]:
     overhead = overhead_of(profile)
     if overhead is not None:
         remarks.append(f"{overhead[0]} adds {overhead[1]} to each call: counts and bytes are exact, times too long")
-    low, high = profile.bounds.get("workflow.io.busy_s.total", (0.0, 0.0))
-    if high:
-        remarks.append(
-            f"some process is in I/O for {format_seconds(low)} to {format_seconds(high)}: counts do not record when "
-            "each call took place"
-        )
+    low, high = map(format_seconds, profile.bounds.get("workflow.io.busy_s.total", (0.0, 0.0)))
+    if low != high:
+        remarks.append(f"some process is in I/O for {low} to {high}: counts do not record when each call took place")
     if profile.provenance.get("traces.path", "").startswith("copies"):
         remarks.append(profile.provenance["traces.path"])
     sides = [
@@ -207,13 +207,16 @@ def _remarks(profile: Profile) -> list[str]:
     return remarks
 
 
-def _unseen(entry: Unseen) -> str:
-    """The files of unobserved activity, its probable cause, and how to observe it."""
+def _unseen(entry: Unseen, stated: str) -> str:
+    """The files of unobserved activity, its probable cause, and how to observe it, without what is `stated`."""
     names = [answers.shortened(path, _LEAST_WIDTH - _LABEL - 4) for path in entry.files[:answers.MAX_APPS]]
     more = len(entry.files) - len(names)
     rest = f"\nand {format_count(more)} more" if more > 0 else ""
     listed = "".join(f"\n{name}" for name in names)
-    return f"{one_line(entry.cause)}.{listed}{rest}\nTo see it: {one_line(entry.see_with)}"
+    cause, remedy = one_line(entry.cause), one_line(entry.see_with)
+    before = "" if cause.lower() in stated else f"{cause}."
+    after = "" if remedy.lower() in stated else f"\nTo see it: {remedy}"
+    return f"{before}{listed}{rest}{after}".strip()
 
 
 def _next(profile: Profile, console: Console, saved: Path | None, program: str) -> None:
@@ -313,8 +316,7 @@ def _thing_to_do(
 ) -> None:
     """Show one recommendation, and the other targets for which its rule recommends something."""
     heading = Text(f"{number}. {one_line(recommendation.name)} ({recommendation.rule}), ")
-    heading.append(recommendation.severity, style=_STYLES[recommendation.severity])
-    heading.append(f", {wording.how_sure(recommendation.confidence)}")
+    heading.append(wording.how_sure(recommendation), style=_STYLES[recommendation.severity])
     paragraph(console, heading)
     paragraph(console, one_line(recommendation.reason), indent=3)
     if recommendation.patterns:

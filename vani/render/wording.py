@@ -187,14 +187,9 @@ def _bounds(expected: Expected) -> str:
     return f" (by counts: {format_seconds(low)} to {format_seconds(high)})"
 
 
-_SURE = ((0.75, "very likely"), (0.5, "likely"), (0.4, "possible"), (0.0, "uncertain"))
-"""Words by the lowest confidence; anything below one half is at most possible."""
-
-
-def how_sure(confidence: float) -> str:
-    """A confidence 0..1 in a word and in percent."""
-    word = next(word for least, word in _SURE if confidence >= least)
-    return f"{word} ({format_share(confidence)})"
+def how_sure(recommendation: Recommendation) -> str:
+    """A recommendation's severity and confidence in words: what to do first, and how likely it is right."""
+    return f"{recommendation.severity} priority, {format_share(recommendation.confidence)} sure"
 
 
 def target(recommendation: Recommendation) -> str:

@@ -373,7 +373,7 @@ def item(
         name=clip(recommendation.name, 80),
         title=clip(findings.get(recommendation.rule, "").rstrip(".") or recommendation.name, 160),
         severity=recommendation.severity,
-        sure=how_sure(recommendation.confidence),
+        sure=how_sure(recommendation),
         target=clip(target(recommendation), limits.path),
         app=clip(target_.app, 40) if target_.app and target_.path else "",
         reason=clip(recommendation.reason, limits.prose),

@@ -61,7 +61,7 @@ def _item(item: Item) -> list[str]:
     lines = [
         f"### {item.number}. {escaped(item.title)}",
         "",
-        f"{item.severity}, {escaped(item.sure)}, for {code(item.target)}"
+        f"{escaped(item.sure)}, for {code(item.target)}"
         f"{f' of {escaped(item.app)}' if item.app else ''} ({escaped(item.rule)} {escaped(item.name)}). {gain}.",
         "",
         escaped(item.reason),

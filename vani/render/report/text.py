@@ -112,7 +112,7 @@ def _facts(report: Report) -> Iterator[str]:
 
 
 def _item(item: Item) -> Iterator[str]:
-    yield from _wrapped(f"{item.number}. {item.name} ({item.rule}), {item.severity}, {item.sure}", hang=3)
+    yield from _wrapped(f"{item.number}. {item.name} ({item.rule}), {item.sure}", hang=3)
     yield from _wrapped(f"for {item.target}", indent=3)
     yield from _wrapped(f"{item.gain}." if item.has_gain else f"Expected gain: {item.gain}.", indent=3)
     yield from _wrapped(item.reason, indent=3)
