@@ -154,19 +154,25 @@ def _by_files(view: View, mapped_files: Collection[int], growth: Mapping[int, in
     silent = ~writes & (~reads | empties) & others
     sought = writes & _sought_past_end(view, survey, codes)
     past_end = sought | (writes & _read_past_end(view, codes))
-    unread = np.zeros(len(codes), np.bool_)
+    unread, unwritten, in_streams = np.zeros((3, len(codes)), np.bool_)
+    open_s = _open_s(view, survey, codes)
     if _has_system_calls(view):
         writable &= grown >= 0
         opens &= False
     elif (balance := view.measured.of(FileBalance)) is not None and not _names_processes(view):
-        unread = (balance.unread.at(codes, "opens") > 0) & ~np.isin(codes, list(mapped_files))
+        alone = survey.at(codes, "first_process") == survey.at(codes, "last_process")
+        unread = (balance.idle.at(codes, "unread") > 0) & ~np.isin(codes, list(mapped_files))
         if not _calls_of(view, re.compile(r"MPI_File_\w+")):
             # MPI-IO, if it was not traced, opens a file in all processes and reads it in some.
-            unread &= survey.at(codes, "first_process") == survey.at(codes, "last_process")
+            unread &= alone
+        # Of files without any write, all openings count. Many processes open a file that one of them writes.
+        written = writes & others & alone & (grown < 0)
+        unwritten, in_streams = ((balance.idle.at(codes, name) > 0) & written for name in ("unwritten", "streams"))
+        open_s = np.where(unwritten | in_streams, balance.idle.at(codes, "ns") / 1e9, open_s)
     # How far a file grew decides where it is known.
     silent, past_end = (np.where(grown >= 0, (grown > 0) & others, by_calls) for by_calls in (silent, past_end))
-    on_streams = writable & streams & silent & ~writes
-    to_write = writable & silent & ~on_streams & ~writes
+    on_streams = (writable & streams & silent & ~writes) | in_streams
+    to_write = ((writable & silent & ~writes) | unwritten) & ~on_streams
     mapped = to_write & resizes
     may_be_mapped = ~makes & ~streams & (not _records_mappings(view))
     # Folders are opened to flush them (by SQLite, for one).
@@ -174,7 +180,6 @@ def _by_files(view: View, mapped_files: Collection[int], growth: Mapping[int, in
     to_read &= ~on_streams & ~to_write & ~np.isin(codes, [file for file, kind in below if kind == Kind.READ])
     beyond = survey.at(codes, "furthest_seek", -1) - _lengths(view, codes)
     missing = np.where(grown >= 0, grown, np.where(sought, beyond, 0))
-    open_s = _open_s(view, survey, codes)
     recorded = view.workload_stats.bytes.total or 0
 
     def entry(
@@ -210,9 +215,11 @@ def _by_files(view: View, mapped_files: Collection[int], growth: Mapping[int, in
         "streams of C++, Fortran or formatted output (fprintf, fputs) move data in calls that no tracer of library "
         "functions records: only fopen, fileno and fclose are there"
     )
-    written = f"closed without a recorded write: {untraced}"
     entries = (
-        entry("written_without_writes", to_write, written, _STRACE, mapped | may_be_mapped),
+        entry(
+            *("written_without_writes", to_write, f"closed without a recorded write: {untraced}", _STRACE),
+            (mapped | may_be_mapped) & ~writes,
+        ),
         entry("written_without_writes", past_end & writes, past, _STRACE),
         entry("stream_buffered", on_streams, streams_, _DARSHAN_OR_STRACE),
         entry(

@@ -394,8 +394,9 @@ class LookUps(SumsMeasure):
 class FileBalance:
     """Signs, by file, that calls are missing."""
 
-    unread: IntTable
-    """By file code, `opens`: openings for reading that the program itself made, and closed without a read between."""
+    idle: IntTable
+    """By file code: openings that the program itself made, and closed without a read or write between: `unread` for
+    reading, `unwritten` for writing, and `streams` for writing to a stream; `ns` of the last two."""
     requested: IntTable
     """Data calls of libraries by `ASKED`: `calls`, `bytes`, and `unsized` calls."""
     users: IntTable
@@ -406,15 +407,19 @@ ASKED = (1 << 40, 2, LAYERS)
 """Widths of keys of file, direction and layer."""
 
 
-_OPENS, _OPENS_OTHERWISE, _CLOSES, _MOVES = 1, 2, 3, 4
+_IDLE = ("unread", "unwritten", "streams")
+_OPENS_OTHERWISE, _CLOSES, _MOVES = 4, 5, 6
+"""Events of files besides the openings of `_IDLE`, from 1."""
+_LOOK_NS = 100_000
+"""Shorter openings for writing may well write nothing (our choice)."""
 
 
 class Balance(SumsMeasure):
-    """Tables `unread`, `asked` and `users` of `FileBalance`."""
+    """Tables `idle`, `asked` and `users` of `FileBalance`."""
 
     name = "balance"
     result = FileBalance
-    columns = frozenset({"rank", "kind", "file", "func", "bytes", "start_ns", "via", "within"})
+    columns = frozenset({"rank", "kind", "file", "func", "bytes", "start_ns", "duration_ns", "via", "within"})
 
     def chunk(self, context: Context, findings: SurveyFindings | None) -> _BalanceCollector:
         del findings
@@ -422,7 +427,7 @@ class Balance(SumsMeasure):
 
     def aggregate(self, combined: Sums, workload: Workload, findings: SurveyFindings) -> FileBalance:
         del workload, findings
-        return FileBalance(*(combined[name] for name in ("unread", "asked", "users")))
+        return FileBalance(*(combined[name] for name in ("idle", "asked", "users")))
 
 
 class _BalanceCollector(SumsCollector):
@@ -430,8 +435,8 @@ class _BalanceCollector(SumsCollector):
         super().__init__(measure)
         self._app, self._apps = context.app, len(context.workload.apps)
         self._of_file = (context.workload.processes, context.workload.files + 1)
-        self._waiting: tuple[Ints, Ints] = (np.empty(0, np.int64), np.empty(0, np.int64))
-        """Last events of files that were opened, or opened and closed: keys of process and file, and the events."""
+        self._waiting = np.empty((3, 0), np.int64)
+        """Last events of files that were opened, or opened and closed: keys of process and file, events, and times."""
         self._users = SumsBuilder()
 
     def add(self, batch: Batch) -> None:
@@ -452,39 +457,48 @@ class _BalanceCollector(SumsCollector):
         groups = batch.groups
         flags = groups.flags
         opens = (flags & Flag.OPEN) != 0
-        reading = opens & ((flags & (Flag.WRITABLE | Flag.CREATE | Flag.TRUNCATE)) == 0)
         # Libraries open a file in all processes, and move its data in some.
-        reading &= (groups.within >> Layer.MPIIO) == 0
+        own = opens & ((groups.within >> Layer.MPIIO) == 0)
+        writing = own & ((flags & (Flag.WRITABLE | Flag.CREATE | Flag.TRUNCATE)) != 0)
+        moves = (groups.kind != Kind.METADATA) | ((flags & Flag.RESIZE) != 0)
         event = np.select(
-            [reading, opens, (flags & Flag.CLOSE) != 0, groups.kind != Kind.METADATA],
-            [_OPENS, _OPENS_OTHERWISE, _CLOSES, _MOVES],
+            [own & ~writing, writing & (groups.layer == Layer.STDIO), writing, opens, (flags & Flag.CLOSE) != 0, moves],
+            [1, 3, 2, _OPENS_OTHERWISE, _CLOSES, _MOVES],
         )
         event[~groups.included | ((flags & Flag.DIRECTORY) != 0)] = 0
-        waiting, events = self._waiting
-        followed = np.isin(groups.process_file, np.append(waiting, groups.process_file[event == _OPENS]))
-        code = groups.codes[(followed & (event > 0))[groups.codes]]
-        if not len(code):
+        opened = groups.process_file[(event > 0) & (event < _OPENS_OTHERWISE)]
+        followed = np.isin(groups.process_file, np.append(self._waiting[0], opened)) & (event > 0)
+        rows = np.flatnonzero(followed[groups.codes])
+        if not len(rows):
             return
-        key, event = np.append(waiting, groups.process_file[code]), np.append(events, event[code])
-        order = np.argsort(key, kind="stable")
-        key, event = key[order], np.append(event[order], (0, 0))
+        code = groups.codes[rows]
+        moment = np.where(event[code] == _CLOSES, batch.start[rows], batch.end[rows])
+        events = np.append(self._waiting, np.stack([groups.process_file[code], event[code], moment]), axis=1)
+        events = events[:, np.argsort(events[0], kind="stable")]
+        key, event = events[0], np.append(events[1], (0, 0))
         same = np.append(key[1:] == key[:-1], (False, False))
-        opened = event[:-2] == _OPENS
+        opened = (event[:-2] > 0) & (event[:-2] < _OPENS_OTHERWISE)
         closed = opened & same[:-1] & (event[1:-1] == _CLOSES)
-        # A read after the close is through a duplicated descriptor.
-        self._add_unread(key[closed & same[1:] & (event[2:] != _MOVES)])
+        # A call after the close is through a duplicated descriptor. HDF5 looks at a file before it truncates it.
+        looked = (event[2:] == _MOVES) | ((event[:-2] > 1) & (event[2:] < _CLOSES))
+        self._add_idle(events, np.flatnonzero(closed & same[1:] & ~looked))
         waits = closed & ~same[1:]
         pending = waits | (opened & ~same[:-1])
         pending[1:] |= waits[:-1]
-        self._waiting = key[pending], event[:-2][pending]
+        self._waiting = events[:, pending]
 
-    def _add_unread(self, key: Ints) -> None:
-        _, file = unpack(key, self._of_file)
-        self.sums.add("unread", file - 1, {"opens": np.ones(len(file), np.int64)})
+    def _add_idle(self, events: Ints, at: Ints) -> None:
+        """Add openings at some places in the events, which their closes follow."""
+        (_, file), opening = unpack(events[0][at], self._of_file), events[1][at]
+        length = events[2][at + 1] - events[2][at]
+        # Programs also open files for a look, or to create them.
+        counts = (opening == 1) | (length >= _LOOK_NS)
+        columns = {name: ((opening == number) & counts) * 1 for number, name in enumerate(_IDLE, 1)}
+        self.sums.add("idle", file - 1, columns | {"ns": length * (counts & (opening > 1))})
 
     def result(self) -> Sums:
-        key, event = self._waiting
-        self._add_unread(key[event == _CLOSES])
+        # Of a file that was opened and closed, both events wait.
+        self._add_idle(self._waiting, np.flatnonzero(self._waiting[1] == _CLOSES) - 1)
         _, file = unpack(self._users.result()["users"].keys, self._of_file)
         users = pack((self._app, file), (self._apps, self._of_file[1]))
         self.sums.add("users", users, {"processes": np.ones(len(file), np.int64)})

@@ -139,7 +139,6 @@ WRITTEN = (11, "write", ("/s/f", "%p", "5000"))
         # A read after the close: it is through the outer one, or through a duplicated descriptor.
         (opened("/s/f", READ_ONLY, 40, 50, *opened("/s/f", READ_ONLY, 41, 42), (43, "read", ("/s/f", "%p", "9"))), False),
         (opened("/s/f", READ_ONLY, 40, 50, (41, "fsync", ("/s/f",))), False),
-        (opened("/s/f", READ_WRITE, 40, 50), False),
     ],
 )
 def test_each_opening_for_reading_must_read(tmp_path, again, unread):
@@ -147,6 +146,31 @@ def test_each_opening_for_reading_must_read(tmp_path, again, unread):
     assert [(entry.kind, entry.files, entry.most_s) for entry in profile.unseen] == (
         [("read_without_reads", ["/s/f"], None)] if unread else []
     )
+
+
+@pytest.mark.parametrize(
+    ("again", "kind"),
+    [
+        (opened("/s/f", READ_WRITE, 40, 50), "written_without_writes"),
+        (stream("/s/f", "a", 40, 50), "stream_buffered"),
+        (opened("/s/f", READ_WRITE, 40, 50, (41, "write", ("/s/f", "%p", "9"))), None),
+        (opened("/s/f", READ_WRITE, 40, 50, (41, "read", ("/s/f", "%p", "9"))), None),
+        (opened("/s/f", READ_WRITE, 40, 50, (41, "ftruncate", ("/s/f", "9"))), None),
+        # A short look, and one before the file is opened to be truncated, as HDF5 does.
+        (opened("/s/f", READ_WRITE, 40, 40.01), None),
+        ([*opened("/s/f", READ_WRITE, 40, 50), *opened("/s/f", NEW, 51, 60, (55, "write", ("/s/f", "%p", "9")))], None),
+    ],
+)
+def test_each_opening_for_writing_must_write_or_be_short(tmp_path, again, kind):
+    profile = profile_of(tmp_path, calls(*opened("/s/f", NEW, 10, 30, WRITTEN), *again))
+    assert [(entry.kind, entry.files, entry.most_s) for entry in profile.unseen] == (
+        [] if kind is None else [(kind, ["/s/f"], pytest.approx(10, abs=0.01))]
+    )
+
+
+def test_file_that_all_processes_open_and_one_writes_is_seen(tmp_path):
+    writes, opens = opened("/s/f", NEW, 10, 30, WRITTEN), opened("/s/f", READ_WRITE, 10, 30)
+    assert profile_of(tmp_path, calls(*writes), *[calls(*opens)] * 3).unseen == []
 
 
 def mpi_io(function, *below, flags=NEW):
