@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from vani.calls import CALLS, DXT, FILES, HEAT_MAP, FileClass, Kind, Layer
 from vani.columns import small_table, to_arrow
 from vani.counts import Heat, RunCounts, Segments
+from vani.readers.delivery import note_calls
 from vani.readers.functions import function_table
 from vani.readers.trace_reader import BATCH_ROWS, KeepsCounts, Limit, Piece, TraceReader
 
@@ -77,15 +78,10 @@ class KeptCalls:
         for begin in range(first, last, BATCH_ROWS):
             rows = slice(begin, min(begin + BATCH_ROWS, last))
             columns = {name: column[rows] for name, column in self._columns.items()}
-            piece.records += len(columns["rank"])
-            begin_ns = int(columns["start_ns"].min())
-            piece.first_ns = begin_ns if piece.first_ns is None else min(begin_ns, piece.first_ns)
+            count = np.append(0, np.bincount(columns["func"], minlength=len(_FUNCTIONS)))
+            note_calls(piece, _FUNCTIONS, count, int(columns["start_ns"].min()), self._span_ns)
             piece.bytes += float(columns["bytes"].sum(dtype=np.float64))
             piece.time_ns += float(columns["duration_ns"].sum(dtype=np.float64))
-            for code, count in enumerate(np.bincount(columns["func"], minlength=len(_FUNCTIONS)).tolist()):
-                if count:
-                    name = _FUNCTIONS[code]
-                    piece.functions[name] = piece.functions.get(name, 0) + count
             yield _batch(columns)
         piece.ranks_read += len(ranks)
 

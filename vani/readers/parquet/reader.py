@@ -19,7 +19,6 @@ from vani.columns import distinct
 from vani.errors import TraceError
 from vani.readers.delivery import Delivery, Rows
 from vani.readers.parquet.parts import DamagedPartError, Parts, find_parts, rows_left_out
-from vani.readers.paths import summed
 from vani.readers.programs import app_name
 from vani.readers.scanned import GROUP_ROWS, Columns, Known, ScannedReader, joined, rank_groups
 from vani.readers.signatures import Codes
@@ -33,7 +32,7 @@ SET_BACK_S = 10.0
 """Times may be this long before the start of the run, if a clock was set back."""
 
 _DENSE, _BELIEVED, _SPARSE = 1 << 20, 1 << 16, 16
-"""Ranks counted in a dense table, rank numbers accepted in any trace, and the limit of others per present rank."""
+"""Ranks counted without sorting, rank numbers accepted in any trace, and the limit of others per present rank."""
 
 _MAX_FUNCTIONS = 1 << 15
 
@@ -90,23 +89,21 @@ class RankCounter:
     """Counts calls by rank, in memory that does not depend on how large rank numbers are."""
 
     def __init__(self) -> None:
-        self._few = np.zeros(0, dtype=np.int64)
-        """Calls by rank, for ranks below `_DENSE`."""
         self._ranks = np.empty(0, dtype=np.int64)
         self._calls = np.empty(0, dtype=np.int64)
-        """Calls of each rank in `_ranks`, for the other ranks."""
+        """Calls of each rank in `_ranks`."""
 
     def add(self, rank: Ints) -> None:
         """Count one call for each of these ranks."""
-        low = rank if int(rank.max(initial=0)) < _DENSE else rank[rank < _DENSE]
-        self._few = summed(self._few, np.bincount(low))
-        if len(low) < len(rank):
-            ranks, calls = np.unique(rank[rank >= _DENSE], return_counts=True)
-            every, place = np.unique(np.concatenate((self._ranks, ranks)), return_inverse=True)
-            self._calls = np.bincount(place, np.concatenate((self._calls, calls)), len(every)).astype(
-                np.int64
-            )
-            self._ranks = every
+        if int(rank.max(initial=0)) < _DENSE:
+            calls = np.bincount(rank)
+            ranks = np.flatnonzero(calls)
+            calls = calls[ranks]
+        else:
+            ranks, calls = np.unique(rank, return_counts=True)
+        self._ranks, place = np.unique(np.concatenate((self._ranks, ranks)), return_inverse=True)
+        weights = np.concatenate((self._calls, calls))
+        self._calls = np.bincount(place, weights, len(self._ranks)).astype(np.int64)
 
     def result(self) -> tuple[Ints, list[str]]:
         """Calls by rank, and problems with ranks.
@@ -114,24 +111,15 @@ class RankCounter:
         A rank number far above the number of ranks is damage, and its rows are skipped. Ranks without rows
         between other ranks are lost.
         """
-        present = np.concatenate((np.flatnonzero(self._few), self._ranks))
         # A single flipped bit can create a rank of millions, so the limit grows with the ranks that are present.
-        most = max(_BELIEVED, _SPARSE * len(present))
-        stray = present >= most
-        believed = present[~stray]
+        stray = self._ranks >= max(_BELIEVED, _SPARSE * len(self._ranks))
+        believed = self._ranks[~stray]
         calls = np.zeros(int(believed[-1]) + 1 if len(believed) else 0, dtype=np.int64)
-        calls[: len(self._few)] = self._few[: len(calls)]
-        far = believed >= _DENSE
-        calls[believed[far]] = self._calls[: int(far.sum())]
+        calls[believed] = self._calls[~stray]
         problems = []
         if stray.any():
-            rows = int(self._few[most:].sum()) + int(self._calls[self._ranks >= most].sum())
-            problems.append(
-                rows_left_out(
-                    rows,
-                    f"of ranks {some_ranks(present[stray])}, far above all others ({len(believed)} in all)",
-                )
-            )
+            above = f"of ranks {some_ranks(self._ranks[stray])}, far above all others ({len(believed)} in all)"
+            problems.append(rows_left_out(int(self._calls[stray].sum()), above))
         gaps = np.flatnonzero(calls == 0)
         if len(gaps):
             problems.append(f"ranks {some_ranks(gaps)}: left out, no row is of them")
