@@ -25,7 +25,8 @@ def help_of_all() -> str:
 
 
 def _texts(name: str, command: click.Command, above: click.Context | None) -> Iterator[tuple[str, str]]:
-    context = click.Context(command, info_name=name.rpartition(" ")[2], parent=above, terminal_width=_WIDTH)
+    settings = {"terminal_width": _WIDTH, **command.context_settings}
+    context = click.Context(command, info_name=name.rpartition(" ")[2], parent=above, **settings)
     yield name, command.get_help(context)
     if isinstance(command, click.Group):
         for inner in command.list_commands(context):
