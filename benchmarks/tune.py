@@ -5,7 +5,7 @@
 Seconds are modelled (`modelled_programs.py`) instead of timed, so other load on the machine has no effect, and the
 same seed gives the same table. Requests and runs vary by the model's noise. Each program is run under
 
-- every setting of a grid, three times: stripe counts of 1, 2, 4 to all targets in stripes of 1, 4 and 16 MiB; of
+- every setting of a grid, three times: stripe counts of 1, 2, 4, ... and all targets, in stripes of 1, 4 and 16 MiB; of
   collective calls those of 4 MiB also with collective buffering switched off, and with 1, 2 and 4 aggregators; and
   what `vani tune` tries;
 - advice alone: the first value of each recommended setting, all together;
@@ -234,16 +234,18 @@ def _share(count: int, of: int) -> str:
     return f"{100 * count / of:.1f} % ({100 * low:.1f} to {100 * high:.1f} %)"
 
 
+def counts_of(machine: str) -> list[int]:
+    """Stripe counts of a machine that are swept: 1, 2, 4, ..., and all targets."""
+    targets = machine_of(machine).targets
+    return sorted({targets, *(1 << shift for shift in range(targets.bit_length()))})
+
+
 def _grid(machine: str, kind: str) -> Iterator[Setting]:
     yield AS_IT_IS
-    counts, count = [], 1
-    while count <= machine_of(machine).targets:
-        counts.append(count)
-        count *= 2
     for hints in SWITCHES if kind == "strided-collective" else SWITCHES[:1]:
         # With four node names, `*:1`, the default, means one aggregator per process.
         yield Setting(None, tuple(hints.items()))
-        for count in counts:
+        for count in counts_of(machine):
             for size in SIZES[1:2] if hints else SIZES:
                 yield Setting(f"-c {count} -S {size}M", tuple(hints.items()))
 

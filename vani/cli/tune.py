@@ -310,8 +310,9 @@ def _confirm(
     if isinstance(profile, Path):
         paths = [file.path for file in Profile.load(profile).files if file.io.bytes.written]
         written = sum(path.startswith(copy) for path in paths)
-        # Temporary files are gone, and devices keep nothing.
-        left = [Path(path) for path in paths if not path.startswith((copy, "/dev/", "/proc/")) and Path(path).is_file()]
+        # Temporary files are gone, devices keep nothing, and the session has the output of shell commands.
+        others = (path for path in paths if not path.startswith((copy, f"{state}/", "/dev/", "/proc/")))
+        left = [Path(path) for path in others if Path(path).is_file()]
         folders = {str(path.parent) for path in left}
         question = f"The program writes {counted(written, 'file')} below its working folder. "
     size = format_bytes(size_below(Path(tuned.data)))

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from vani.schema.profile import Profile
 
 
-TRIAL: Final = "a trial"
+TRIAL: Final = "of a setting that no rule recommends"
 """Name of a candidate that no rule recommends."""
 
 

@@ -67,7 +67,7 @@ def _io(run: TunedRun) -> str:
         return ""
     kinds = {"write": run.io.write_s, "read": run.io.read_s, "metadata": run.io.metadata_s}
     name, seconds = max(kinds.items(), key=lambda item: item[1] or 0.0)
-    return f", I/O {run.io_s:.1f} s" + (f" ({name} {seconds:.1f} s)" if seconds else "")
+    return f", I/O {format_seconds(run.io_s)}" + (f" ({name} {format_seconds(seconds)})" if seconds else "")
 
 
 def _worth(tuned: Tuned, run: TunedRun) -> str:
@@ -104,9 +104,9 @@ def result_text(tuned: Tuned, saved: Path | None, continuation: str = "") -> str
         lines.append(f"I/O time     is not known, so the whole run was judged: {first.io_why}")
     if saved is not None and tuned.settings:
         script = shlex.quote(str(saved.with_suffix(".sh")))
-        lines.append(
-            f"Next         sh {script} --apply    undo: sh {script} --undo    lines for the job: sh {script} --job"
-        )
+        has_layout = any(tuned.candidates[index].setting.layout for index in (result.candidates if result else ()))
+        layout = f"sh {script} --apply    undo: sh {script} --undo    " if has_layout else ""
+        lines.append(f"Next         {layout}lines for the job: sh {script} --job")
     folders = [run.folder for run in tuned.runs if tuned.fresh != "emptied" and Path(run.folder).is_dir()]
     if folders:
         lines.append(
