@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 from vani.advisors.catalogue import find
 from vani.advisors.commands import comment, quoted_path
 from vani.advisors.mpiio import cb_nodes, hint_lines
-from vani.models.contention import LUSTRE_MAX_STRIPES
+from vani.models.stripe_count import LUSTRE_MAX_STRIPES
 from vani.schema import advice
 from vani.schema.benchmark import Benchmark, BenchmarkPhase
 from vani.schema.system import FileSystem, System

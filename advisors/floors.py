@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from vani.advisors.placement import own_stripes, present_stripes
 from vani.advisors.rule import Perhaps
 from vani.models.calibration import ANCHOR
-from vani.models.contention import CLIENT_RATE, path_of
+from vani.models.stripe_count import CLIENT_RATE
 from vani.units import format_rate
 
 if TYPE_CHECKING:
@@ -97,21 +97,22 @@ def _offered(
     )
     if disk is None:
         return math.inf, math.inf
-    path = path_of(system, disk, reads=reads)
-    whole = disk.max_bandwidth.read if reads else disk.max_bandwidth.write
-    if whole is None and isinstance(path, str):
+    way = "read" if reads else "write"
+    whole, target = getattr(disk.max_bandwidth, way), _target_rate(disk, way)
+    if whole is None and target is None:
         return math.inf, math.inf
     nodes = min(profile.job.nodes or profile.workflow.processes, profile.workflow.processes)
-    client = CLIENT_RATE if isinstance(path, str) else path.client or CLIENT_RATE
+    network = system.network.bandwidth_per_node
+    client = getattr(disk.bandwidth_per_client, way) or min(CLIENT_RATE, network or math.inf)
     rates = [whole, nodes * client]
     described = list(rates)
-    if disk.type == "lustre" and not isinstance(path, str):
+    if disk.type == "lustre" and target is not None:
         now, most = sum(_count(file, disk) for file in files), disk.targets or math.inf
-        if reached > now * path.target and any(own_stripes(file) is None for file in files):
+        if reached > now * target and any(own_stripes(file) is None for file in files):
             # The default layout cannot be that fast, so the files had another.
             now = most
-        described.append(min(now, most) * path.target)
-        target = max(path.target, reached / min(now, most))
+        described.append(min(now, most) * target)
+        target = max(target, reached / min(now, most))
         recommended = finding.recommended.get("stripe_count")
         after = (
             now if not isinstance(recommended, int) else recommended * len(files) if recommended > 0 else most
@@ -119,6 +120,16 @@ def _offered(
         rates.append(min(after, most) * target)
     slowest = min((rate for rate in rates if rate), default=math.inf)
     return max(reached, slowest), min((rate for rate in described if rate), default=math.inf)
+
+
+def _target_rate(disk: FileSystem, way: str) -> float | None:
+    """Bytes per second of one target: the described rate, or its share of a server's or the whole file system's."""
+    rate, server, whole = (
+        getattr(rates, way) for rates in (disk.bandwidth_per_target, disk.bandwidth_per_server, disk.max_bandwidth)
+    )
+    if rate or not disk.targets:
+        return rate or None
+    return (server * disk.servers if server and disk.servers else whole or 0.0) / disk.targets or None
 
 
 def _count(file: FileEntity, disk: FileSystem) -> float:

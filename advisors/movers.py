@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Final
 
 from vani.advisors.access_table import Traffic, layers_of
 from vani.advisors.data_files import Access, Item, is_data, is_software
-from vani.models.contention import CLIENT_RATE
 from vani.models.run_time import seconds_of
 from vani.models.savings import LARGE
+from vani.models.stripe_count import CLIENT_RATE
 from vani.units import MiB
 
 if TYPE_CHECKING:

@@ -24,8 +24,8 @@ from tests.plan.published import (
 )
 from vani.centre.plan.schema.scenario import Scenario, Variant
 from vani.centre.plan.simulate.events import SimulatedRun
+from vani.centre.plan.simulate.machine import LOCK_S
 from vani.centre.plan.simulate.simulate import TOLERANCE, Named, play
-from vani.models.contention import LOCK_S
 from vani.systems import load_system
 
 NETWORKS = 300
@@ -110,18 +110,18 @@ def print_rates() -> None:
     )
 
 
-def print_points(title: str, columns: dict[str, list[Point]], other: str) -> None:
+def print_points(title: str, columns: dict[str, list[Point]], other: str = "") -> None:
     """Measured and simulated bandwidth, a row for each point."""
     first = next(iter(columns.values()))
     rows = [
         (points[0].name, f"{points[0].measured / 1e9:.2f}",
          *(f"{point.simulated / 1e9:.2f} ({point.error:+.1%})" for point in points),
-         f"{points[0].other / 1e9:.2f} ({points[0].other_error:+.1%})")
+         *([f"{points[0].other / 1e9:.2f} ({points[0].other_error:+.1%})"] if other else []))
         for points in zip(*columns.values(), strict=True)
     ]  # fmt: skip
-    means = [*map(mean_error, columns.values()), mean_error(first, other=True)]
+    means = [*map(mean_error, columns.values()), *([mean_error(first, other=True)] if other else [])]
     rows.append(("mean error", "", *(f"{mean:.1%}" for mean in means)))
-    print_table(f"{title}, GB/s", ("", "measured", *columns, other), rows)
+    print_table(f"{title}, GB/s", ("", "measured", *columns, *([other] if other else [])), rows)
 
 
 def print_ratios() -> None:
@@ -178,7 +178,7 @@ def main(*, fast: bool = False) -> None:
         f"{target / 1e6:.1f} MB/s; mean error {mean:.1%}, {left_out:.1%} with each point left out of the fit"
     )
     sweep = {name: oprael(tianhe, stages=name) for name in STAGES}
-    print_points("OPRAEL, stripe sweep (Tianhe prototype)", sweep, "contention model")
+    print_points("OPRAEL, stripe sweep (Tianhe prototype)", sweep)
     print_ratios()
     print_tolerance(fast=fast)
 

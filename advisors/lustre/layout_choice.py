@@ -20,7 +20,7 @@ from vani.advisors.data_files import extent
 from vani.advisors.movers import Movers, moved_in, movers_of, nodes_between
 from vani.advisors.rule import Gain, Perhaps, Rule
 from vani.advisors.small_requests import SMALL, small_share_of
-from vani.models import contention, stripe_count, striping
+from vani.models import stripe_count, striping
 from vani.models.calibration import SPREAD
 from vani.models.run_time import of_files_s
 from vani.models.striping import neighbour_distance
@@ -210,7 +210,7 @@ def choose(index: int, file: FileEntity, profile: Profile, system: System, by: L
     if distance is not None and not interleaved:
         # In one step, each process accesses one stripe, or as many as its run has.
         most = max(1, min(most, movers.processes * max(1, distance // size)))
-    count = contention.neat(min(count, most), most)
+    count = stripe_count.neat(min(count, most), most)
     layout = Striping(count, size, default, default_size)
     now = default if default is None or default > 0 else (disk.targets if disk else None)
     if rule is not None:
@@ -254,7 +254,7 @@ def choose(index: int, file: FileEntity, profile: Profile, system: System, by: L
 
 
 def _most(bytes_: int, disk: FileSystem | None, size: int) -> int:
-    limits = [math.ceil(bytes_ / max(1, size)), contention.LUSTRE_MAX_STRIPES]
+    limits = [math.ceil(bytes_ / max(1, size)), stripe_count.LUSTRE_MAX_STRIPES]
     limits += [n for n in (disk.targets, disk.max_stripe_count) if n] if disk else []
     return max(1, min(limits))
 

@@ -11,8 +11,8 @@ from vani.advisors.commands import command_lines
 from vani.advisors.data_files import app_of, extent, folder_of
 from vani.advisors.placement import keeps_own_layout, places, present_stripes
 from vani.advisors.rule import Evidence, Finding, Perhaps, Rule, Target, Verdict
-from vani.models import contention
 from vani.models.run_time import of_files_s
+from vani.models.stripe_count import LUSTRE_MAX_STRIPES
 from vani.units import MiB, format_bytes, lfs_size
 
 if TYPE_CHECKING:
@@ -105,7 +105,7 @@ class Overstriping(Rule):
                 else "whether several objects per target are possible is not known; supply `overstriping` or the "
                 "version of Lustre in --system"
             )
-        most = min(int(self.per_target) * disk.targets, contention.LUSTRE_MAX_STRIPES)
+        most = min(int(self.per_target) * disk.targets, LUSTRE_MAX_STRIPES)
         rounds = max(1, min(math.ceil(file.writers / disk.targets), most // disk.targets))
         count = min(rounds * disk.targets, most)
         if disk.max_stripe_count:

@@ -12,7 +12,7 @@ from vani.advisors.lustre import layout_choice, layout_text
 from vani.advisors.lustre.layout_choice import Case, LayoutRule
 from vani.advisors.movers import movers_of
 from vani.advisors.rule import Finding, Stripes, Target, TunableSetting, Verdict
-from vani.models.contention import neat
+from vani.models.stripe_count import neat
 from vani.units import MiB, lfs_size
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from vani.advisors.movers import moved_in
 from vani.advisors.placement import keeps_own_layout, own_stripes, places, present_stripes
 from vani.advisors.rule import Evidence, Finding, Perhaps, Rule, Target, TunableSetting, Verdict
 from vani.advisors.small_requests import SMALL, sizes_of, small_share
-from vani.models import contention, stripe_count
+from vani.models import stripe_count
 from vani.models.run_time import of_files_s
 from vani.units import MiB, counted, format_bytes, format_count, format_rate
 
@@ -117,7 +117,7 @@ class WideFiles(Rule):
             else max(1, int(measured * nodes) // at_once)
         )
         most = min(disk.targets, smallest // max(1, int(self.min_part)), disk.max_stripe_count or disk.targets)
-        count = contention.neat(min(wanted, most), most)
+        count = stripe_count.neat(min(wanted, most), most)
         if now < 0 or count < 2 * now:
             return "the files of one process each are on about as many targets as their nodes keep busy"
         writers = f" by {counted(nodes, 'node')}" if known_nodes else ""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from vani.advisors.access_table import Traffic, joint_files, layers_of
 from vani.advisors.commands import comment
 from vani.advisors.data_files import LayerGroup, by_folder, data_files, functions_of, not_used
-from vani.models.contention import LUSTRE_MAX_STRIPES
+from vani.models.stripe_count import LUSTRE_MAX_STRIPES
 from vani.units import GiB, KiB, MiB
 
 if TYPE_CHECKING:

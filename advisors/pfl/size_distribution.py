@@ -11,7 +11,7 @@ from vani.advisors.data_files import SHOWN, app_of, extent
 from vani.advisors.movers import movers_of, nodes_between
 from vani.advisors.placement import keeps_own_layout, places, site_rule, targets_text
 from vani.advisors.rule import Evidence, Finding, Gain, Perhaps, Rule, Target, Verdict
-from vani.models import contention, stripe_count
+from vani.models import stripe_count
 from vani.models.calibration import SPREAD
 from vani.models.pfl import CONFIGURATION_1, CONFIGURATION_2, Layout, layout_for_sizes, usage
 from vani.models.run_time import of_files_s, seconds_of
@@ -131,7 +131,7 @@ class SizeDistribution(Rule):
             per_node=usual if curve is None else stripe_count.measured_per_node(curve),
             least=min(stripe_count.LEAST, movers.processes) if curve is None else 1,
         )
-        width = contention.neat(width, most)
+        width = stripe_count.neat(width, most)
         layout = layout_for_sizes([extent(file) or 0 for _, file in files], most, most=width)
         return self._finding(folder, files, layout, place, disk, curve, profile)
 

@@ -10,7 +10,7 @@ from benchmarks.accuracy import PAGE, with_table
 from benchmarks.data import DATA
 from benchmarks.gains import of_advice, of_curves, tables
 from benchmarks.stripes import BEHIND, FEW, MeasuredRun, aims_of, scores_of
-from vani.models.stripe_count import RANGE_EXPONENT, measured_per_node, nearest_curve, speedup
+from vani.models.stripe_count import RANGE_EXPONENT, measured_per_node, nearest_curve, neat, speedup
 from vani.schema.system import StripeCurve
 from vani.units import GiB
 
@@ -99,3 +99,11 @@ def test_curve_applies_only_to_its_own_pattern():
     # Contiguous regions replace pieces in turn if these were not measured, but never the reverse.
     assert enough(curves[:1], strided=True) == 4
     assert enough(curves[2:3]) is None
+
+
+@pytest.mark.parametrize(
+    ("count", "most", "wanted"),
+    [(1, 9, 1), (5, 100, 6), (22, 32, 24), (28, 32, 32), (9, 7, 7), (5, 5, 5), (0.2, 3, 1)],
+)
+def test_counts_are_made_neat(count, most, wanted):
+    assert neat(count, most) == wanted

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -13,8 +14,6 @@ import numpy as np
 from vani.centre.plan.schema.scenario import Pieces, Scenario, Stages, Variant
 from vani.centre.plan.simulate.events import Floats
 from vani.centre.plan.simulate.simulate import TOLERANCE, Named, play, rate_of
-from vani.models.contention import Burst, path_of, predict
-from vani.models.contention import Path as ContentionPath
 from vani.schema.syntax.yaml_text import parse
 from vani.schema.system import System
 from vani.units import GiB, MiB
@@ -49,8 +48,8 @@ class Point:
     name: str
     measured: float
     simulated: float
-    other: float
-    """From the paper's simulator, or from the contention model."""
+    other: float = math.nan
+    """From the paper's simulator."""
 
     @property
     def error(self) -> float:
@@ -119,9 +118,7 @@ def table_6(
 
 
 def oprael(tianhe: System, *, stages: Stages = "serial") -> list[Point]:
-    """One shared file of 8, 16 and 32 GiB on 1 to 32 targets, next to the contention model."""
-    path = path_of(tianhe, tianhe.file_systems[0])
-    assert isinstance(path, ContentionPath)
+    """One shared file of 8, 16 and 32 GiB on 1 to 32 targets."""
     rows = published()["oprael"]
     found = []
     for gib, *measured in rows["rows"]:
@@ -148,15 +145,7 @@ def oprael(tianhe: System, *, stages: Stages = "serial") -> list[Point]:
                 stages=stages,
             )
             (simulated,) = _rates(scenario, Variant(name="ior"), {"tianhe-prototype": tianhe}, "write")
-            burst = Burst(bytes=gib * GiB, nodes=8, processes=128, stripe_count=count)
-            found.append(
-                Point(
-                    f"{gib} GiB on {count}",
-                    rate * MiB,
-                    simulated,
-                    burst.bytes / predict(burst, path).seconds,
-                )
-            )
+            found.append(Point(f"{gib} GiB on {count}", rate * MiB, simulated))
     return found
 
 

@@ -33,7 +33,7 @@ from vani.centre.plan.schema.jobs import Jobs
 from vani.centre.plan.schema.plans import PathPlan
 from vani.centre.plan.schema.snapshot import MetadataServer, Snapshot
 from vani.errors import InputError
-from vani.models import contention, stripe_count
+from vani.models import stripe_count
 
 
 def forwarders(plan: PathPlan) -> dict[str, dict[str, int]]:
@@ -385,7 +385,7 @@ def test_stripes_agree_with_the_rule_and_plans_of_osts():
     asked = {"iobw": 5e9, "nodes": 8, "processes": 64, "bytes": 64 << 30, "pattern": shared}
     # As many targets as LUS002 advises for so many nodes; 1 GiB regions would keep each target busy for long.
     few = planned(jobs_of(asked), wide).jobs[0]
-    wanted = contention.neat(math.ceil(stripe_count.PER_NODE * 8), 32)
+    wanted = stripe_count.neat(math.ceil(stripe_count.PER_NODE * 8), 32)
     assert (few.stripe_count, few.stripe_size) == (wanted, 4 << 20)
     assert few.lines[0] == f"lfs setstripe -c {wanted} -S 4M DIR"
     assert f"striping_factor={wanted} striping_unit=4194304" in few.lines[1]

@@ -391,9 +391,8 @@ def test_continued_round_robin_leaves_nothing_to_gain():
     assert ratios.read.max() == pytest.approx(1.0, abs=0.01)
 
 
-def test_opraels_stripe_sweep_is_met_as_well_as_by_the_contention_model():
-    points = oprael(load_system("tianhe-prototype"))
-    assert mean_error(points) <= mean_error(points, other=True) + 1e-6
+def test_opraels_stripe_sweep_is_met_within_eight_percent():
+    assert mean_error(oprael(load_system("tianhe-prototype"))) <= 0.08
 
 
 # --- what is refused ------------------------------------------------------------------------------

@@ -10,8 +10,8 @@ fit if it is the span that all processes cover in one concurrent step. The strip
 distance between the offsets that neighbouring processes access at the same moment: 4 MB for blocks of 4 MB,
 1 MB for an interleaving of 1 MB.
 
-Equation 3 grows without bound with the number of processes, but measured bandwidth does not. `contention` gives the
-number of targets beyond which more are useless.
+Equation 3 grows without bound with the number of processes, but measured bandwidth does not: `stripe_count` has a
+rule for the number of targets.
 """
 
 from __future__ import annotations

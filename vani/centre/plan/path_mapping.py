@@ -17,7 +17,7 @@ from vani.centre.plan.placement.layouts import Writing, stripe_size_for
 from vani.centre.plan.schema.plans import Left, RequestSplit
 from vani.centre.plan.schema.snapshot import BUSY_CPU, BUSY_MEMORY, MetadataServer
 from vani.centre.plan.simulate.metadata_target import cron_line
-from vani.models import contention, stripe_count
+from vani.models import stripe_count
 from vani.models.forwarding import prefetch_chunk
 from vani.models.striping import STRIPE_UNIT
 from vani.units import MiB, format_bytes, format_share, lfs_size
@@ -361,7 +361,7 @@ def _stripe(
     wanted = stripe_count.wanted_targets(
         nodes=min(nodes, file.processes), most=most, per_node=stripe_count.PER_NODE
     )
-    settings.count = contention.neat(wanted, most)
+    settings.count = stripe_count.neat(wanted, most)
     if file.distance is not None:
         whole = file.size or file.distance * file.processes
         strided = whole >= 2 * file.distance * file.processes

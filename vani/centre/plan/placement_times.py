@@ -24,6 +24,7 @@ from vani.centre.plan.simulate.flows import Built, build
 from vani.centre.plan.simulate.jobs import Choices, Job, job_of_creations
 from vani.centre.plan.simulate.machine import (
     LEAST_PACE,
+    PAGE_CACHE_RATE,
     Component,
     Machine,
     Placer,
@@ -31,7 +32,6 @@ from vani.centre.plan.simulate.machine import (
     machine_of,
     turns_of,
 )
-from vani.models.contention import PAGE_CACHE_RATE
 
 if TYPE_CHECKING:
     from vani.centre.plan.inputs import FileToPlace

@@ -17,7 +17,6 @@ from vani.centre.plan.placement.layouts import BUFFERED
 from vani.centre.plan.schema.scenario import Placement
 from vani.centre.plan.simulate.events import Floats, Ints
 from vani.errors import InputError
-from vani.models.contention import PAGE_CACHE_RATE
 from vani.units import format_rate
 
 if TYPE_CHECKING:
@@ -33,6 +32,16 @@ KINDS: Final = ("node", "io_node", "whole", "server", "target", "metadata", "bur
 """Kinds of resources, in the order of the path."""
 
 _MAX_NODES: Final = 2_000_000
+PAGE_CACHE_RATE: Final = 1.6e9
+"""Bytes per second that one process copies between its memory and the page cache of the client. From OPRAEL's sweep
+of processes on one node with files of 8 GiB and more: 1.6 GB/s per process explains the difference between 300 to
+318 MiB/s with one process and 365 to 439 MiB/s with 16."""
+
+LOCK_S: Final = 4.4e-3
+"""Seconds to pass the lock on a piece of a shared file from one node to another, including the partial pages and the
+flush that come with it, on a Lustre of typical speed: with it, half of the ior-hard writes in IO500's submissions on
+Lustre (2017 to 2019) are faster than computed and half slower."""
+
 LEAST_PACE: Final = 0.05
 """Least share of its rate that a busy target has (our choice)."""
 
@@ -123,7 +132,7 @@ def machine_of(
         Number of compute nodes of all jobs.
     serial
         Flows pass stages one after another. The rates of the whole file system and of servers are then reduced to what
-        their targets' rates leave unexplained (`vani.models.contention`).
+        their targets' rates leave unexplained: 1 / (1 / whole - 1 / all targets).
 
     Raises
     ------
@@ -609,8 +618,8 @@ def lock_passes(
     """How often a lock passes from one node to another while `nodes` nodes write `moved` bytes of a file once.
 
     With a contiguous region per node, each node takes the lock of every object that its region reaches once. Where
-    pieces of nodes alternate and are smaller than a stripe, a lock passes with each piece, as in
-    `vani.models.contention`. Larger pieces count as contiguous regions that reach every object.
+    pieces of nodes alternate and are smaller than a stripe, a lock passes with each piece. Larger pieces count as
+    contiguous regions that reach every object.
 
     Parameters
     ----------
@@ -645,7 +654,7 @@ def lock_seconds(
     Parameters
     ----------
     lock_s
-        Seconds for one pass: `vani.models.contention.LOCK_S`, fitted to ior-hard of IO500 on Lustre, if the machine's
+        Seconds for one pass: `LOCK_S`, if the machine's
         is unknown. 0: locks cost nothing.
     """
     if not lock_s or objects < 1:
