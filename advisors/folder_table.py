@@ -29,6 +29,8 @@ LOOKS: Final = 100
 """Looks of each process at one name that make polling (our choice)."""
 _LOOKS_TOGETHER: Final = 1000
 """Fewer look-ups are start-up (as Drishti's `small_requests_absolute`)."""
+_COUNTS: Final = "traces.functions"
+"""Key in the provenance of a source that counts calls and keeps none."""
 _NAMES: Final = 10
 """Fewer names are flags, not results or checkpoints (our choice)."""
 
@@ -43,7 +45,8 @@ def _search(row: LookUp, profile: Profile) -> Search | None:
     if row.calls < _LOOKS_TOGETHER and (row.calls < LOOKS or 2 * row.calls < profile.workflow.io.ops.all):
         return None
     if row.search_path or row.folder.endswith("/**"):
-        return "library_search"
+        # Counts have only look-ups that succeed, and these may also load what they find.
+        return None if _COUNTS in profile.provenance else "library_search"
     missing = row.failed is not None and 2 * row.failed >= row.calls
     if row.most >= LOOKS and (row.names < _NAMES or missing):
         return "polling"

@@ -466,8 +466,8 @@ class _BalanceCollector(SumsCollector):
             [1, 3, 2, _OPENS_OTHERWISE, _CLOSES, _MOVES],
         )
         event[~groups.included | ((flags & Flag.DIRECTORY) != 0)] = 0
-        opened = groups.process_file[(event > 0) & (event < _OPENS_OTHERWISE)]
-        followed = np.isin(groups.process_file, np.append(self._waiting[0], opened)) & (event > 0)
+        fresh = groups.process_file[(event > 0) & (event < _OPENS_OTHERWISE)]
+        followed = np.isin(groups.process_file, np.append(self._waiting[0], fresh)) & (event > 0)
         rows = np.flatnonzero(followed[groups.codes])
         if not len(rows):
             return

@@ -468,6 +468,11 @@ def test_look_ups_have_a_purpose(row, expected):
     assert found & SEARCHES == ({expected} if expected else set())
 
 
+def test_counts_do_not_show_whether_a_look_up_loads_a_module():
+    change = {"lookups": [lookup("/sw/env/lib/python3.11/**", failed=None)], "workflow.io.ops.metadata": 3000, **IO_100_S}
+    assert names(change=change, provenance={"traces.functions": "one name for several"}).isdisjoint(SEARCHES)
+
+
 def test_the_share_of_look_ups_counts_those_of_names_that_are_no_files():
     run = profile(change={"lookups": [lookup(time_s=100.0, excluded_s=100.0, listings=9)], **IO_100_S})
     (seen,) = [entry for entry in diagnosis(run) if entry.pattern == "newest_file_search"]
