@@ -374,6 +374,25 @@ def test_first_screen_has_verdict_and_actions(tmp_path, opened):
         assert item.locator("pre").evaluate("e => e.getBoundingClientRect().top") < 800
 
 
+@pytest.mark.parametrize(("width", "scheme", "background"), [(1280, "light", "rgb(255, 255, 255)"), (390, "dark", "")])
+def test_the_first_screen_is_painted(tmp_path, browser, width, scheme, background):
+    """A screenshot, kept in build/screenshots for people who look at a failure."""
+    story, path = ROOT / "vani" / "demo" / "striping", tmp_path / "report.html"
+    profile = vani.profile(story / "before" / "shared-write", job=story / "job.yaml")
+    path.write_text(vani.report(profile, system=story / "system.yaml"))
+    page = open_page(browser, path, width, scheme)
+    picture = ROOT / "build" / "screenshots" / f"report-{width}-{scheme}.png"
+    content = page.screenshot(path=picture)
+    assert (int.from_bytes(content[16:20], "big"), int.from_bytes(content[20:24], "big")) == (width, 800)
+    # A blank screen of this size has some 3 kB.
+    assert len(content) > 30_000
+    shown = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    assert (shown == background) is (scheme == "light")
+    assert page.locator(".todo pre").first.inner_text().startswith("lfs setstripe -c 16 -S 4M")
+    assert page.complaints == []
+    page.context.close()
+
+
 # --- places where it is read -----------------------------------------------------------------------------
 
 

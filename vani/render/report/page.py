@@ -10,8 +10,8 @@ import hashlib
 import re
 import xml.etree.ElementTree as ET
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable
+from dataclasses import replace
 from functools import cache
 from importlib.resources import files
 from typing import Any, Final, TypeVar
@@ -57,31 +57,6 @@ LIBRARIES: Final = ("vega", "vega-lite", "vega-embed")
 """Bundled libraries that draw plots in a browser, in loading order; `vendor/README.md` lists their versions."""
 
 
-@dataclass(frozen=True)
-class _Value:
-    text: str
-    number: bool
-
-
-@dataclass(frozen=True)
-class _Figure:
-    """A plot in the form that the template needs."""
-
-    kind: str
-    title: str
-    is_missing: bool
-    is_plain: bool = False
-    """Whether a sentence replaces the plot."""
-    why: str = ""
-    caption: str = ""
-    description: str = ""
-    columns: tuple[str, ...] = ()
-    rows: tuple[tuple[_Value, ...], ...] = ()
-    left_out: int = 0
-    picture: Markup = field(default_factory=Markup)
-    """For browsers that run no scripts; empty if there is none."""
-
-
 def to_html(inputs: Inputs, **_: object) -> str:
     """Write the page.
 
@@ -125,7 +100,7 @@ def _written(report: Report, limits: Limits) -> str:
     # A reason of several plots is given once, and that of all plots over time on the first screen.
     undrawn.pop(report.not_over_time, None)
     shown = [plot for plot in shown if isinstance(plot, Drawing) or len(undrawn.get(plot.why, ())) == 1]
-    figures = {plot.kind: _figure(plot, limits, svgs) for plot in shown}
+    figures = {plot.kind: plot for plot in shown}
     themes = {"light": theme(dark=False), "dark": theme(dark=True), "paper": theme(dark=False, paper=True)}
     scripts = [*map(library, LIBRARIES), _template("report.js")]
     why = "time stamps were not read"
@@ -137,7 +112,10 @@ def _written(report: Report, limits: Limits) -> str:
             t=report.tables,
             no_phases=next((g.reason for g in report.gaps if "phases" in g.attributes), why),
             plots={kind: figures.get(kind) for kind in _PLACED},
-            other_plots=[figure for kind, figure in figures.items() if kind not in _PLACED],
+            other_plots=[plot for kind, plot in figures.items() if kind not in _PLACED],
+            limits=limits,
+            # They consist of elements and attributes that `pictures` allows, and of text that it escaped.
+            svgs={kind: Markup(svg) for kind, svg in svgs.items()},
             undrawn=[(clip(why, limits.prose), titles) for why, titles in undrawn.items() if len(titles) > 1],
             summaries=report.summaries,
             glossary=GLOSSARY,
@@ -179,32 +157,13 @@ def _by_worth(plots: Iterable[_Plot]) -> list[_Plot]:
     return sorted(plots, key=lambda plot: order.get(plot.kind, len(order)))
 
 
-def _figure(plot: Drawing | Missing, limits: Limits, svgs: Mapping[str, str]) -> _Figure:
-    if isinstance(plot, Missing):
-        return _Figure(plot.kind, plot.title, True, why=clip(plot.why, limits.prose))
-    if plot.sentence:
-        return _Figure(plot.kind, plot.title, False, is_plain=True, why=clip(plot.sentence, limits.prose))
-    columns, rows = plot.table
-    return _Figure(
-        plot.kind,
-        plot.title,
-        False,
-        caption=clip(plot.caption, limits.prose),
-        description=clip(plot.description, limits.prose),
-        columns=tuple(clip(column, 80) for column in columns),
-        rows=tuple(tuple(_value(value, limits) for value in row) for row in rows[: limits.plot_rows]),
-        left_out=max(0, len(rows) - limits.plot_rows),
-        # Consists only of elements and attributes that `pictures` allows, and of text that it escaped.
-        picture=Markup(svgs.get(plot.kind, "")),
-    )
-
-
-def _value(value: Any, limits: Limits) -> _Value:
+def _figure(value: Any, most: int) -> str:
+    """A value of a plot's table as text."""
     if value is None:
-        return _Value("unknown", False)
+        return "unknown"
     if isinstance(value, bool) or not isinstance(value, (int, float)):
-        return _Value(clip(str(value), limits.path), False)
-    return _Value(f"{value:,}" if isinstance(value, int) else format_number(value, 6), True)
+        return clip(str(value), most)
+    return f"{value:,}" if isinstance(value, int) else format_number(value, 6)
 
 
 def _safe(value: Any) -> Any:
@@ -234,6 +193,8 @@ def _environment() -> Environment:
     )
     environment.filters |= {
         "prose": _prose,
+        "clip": clip,
+        "figure": _figure,
         "sentence": _sentence,
         "percent": format_share,
         "thousands": lambda number: f"{number:,}",

@@ -96,15 +96,9 @@ def balance_table(profile: Profile, limits: tables.Limits) -> tables.Table:
     return tables.table_of("balance", caption, apps, columns, limits.rows)
 
 
-_MAX_IDLE = 5
-"""Maximum number of layers without bytes to name."""
-
-
 def layer_table(profile: Profile, limits: tables.Limits) -> tables.Table:
     """Library layers in use."""
-    every = profile.interfaces or []
-    layers = [layer for layer in every if layer.bytes.read != 0 or layer.bytes.written != 0]
-    idle = [layer for layer in every if layer not in layers]
+    layers = [layer for layer in profile.interfaces or () if layer.bytes.read != 0 or layer.bytes.written != 0]
     columns = (
         tables.worded("Layer", "layer"),
         tables.worded("App", "app", limits.path),
@@ -117,15 +111,7 @@ def layer_table(profile: Profile, limits: tables.Limits) -> tables.Table:
         tables.worded("Access", lambda layer: layer.access_pattern or ""),
         tables.worded("Data calls are", lambda layer: _transfer(layer.transfer, layer.collective_share)),
     )
-    caption = (
-        "Libraries through which the apps did I/O. Bytes are moved by file-system calls under the layer; time is "
-        "the time of its calls, including calls below, summed over processes, so times of stacked layers do not "
-        "add up. The transfer size is the one that moves most bytes."
-    )
-    if idle:
-        said = [f"{layer.layer} of {tables.clip(layer.app, 40)} ({format_count(layer.calls)} calls)" for layer in idle]
-        more = f" and {len(said) - _MAX_IDLE} more" if len(said) > _MAX_IDLE else ""
-        caption += f" No bytes are moved through {', '.join(said[:_MAX_IDLE])}{more}."
+    caption = "Libraries through which apps move bytes. Times include the calls below: those of stacked layers overlap."
     return tables.without_empty(tables.table_of("layers", caption, layers, columns, limits.rows))
 
 
@@ -500,7 +486,7 @@ def library_table(profile: Profile) -> tables.Table | None:
 # --- the slowest calls: the slowest twentieth together, and its longest calls individually -----------
 
 _PART: Final = 0.05
-_MAX_LISTED: Final = 20
+_MAX_LISTED: Final = 8
 
 
 def slow_table(heat: HeatMap | str, limits: tables.Limits) -> tables.Table | None:

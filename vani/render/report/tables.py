@@ -45,16 +45,16 @@ class Limits:
 
 LEVELS: Final = (
     Limits(
-        groups=300, members=20, all_members=1500, rows=200, calls=20, plot_rows=15, plot_bytes=350_000,
+        groups=300, members=20, all_members=1500, rows=200, calls=20, plot_rows=8, plot_bytes=350_000,
         picture_bytes=250_000, items=60, lines=60, line=2000, path=240, prose=1200,
     ),
     Limits(
-        groups=120, members=5, all_members=300, rows=100, calls=20, plot_rows=15, plot_bytes=250_000,
+        groups=120, members=5, all_members=300, rows=100, calls=20, plot_rows=8, plot_bytes=250_000,
         picture_bytes=150_000, items=30, lines=30, line=1000, path=160, prose=600,
     ),
     # Fits for every profile, since every character may become five bytes when it is escaped.
     Limits(
-        groups=40, members=3, all_members=60, rows=30, calls=10, plot_rows=15, plot_bytes=150_000,
+        groups=40, members=3, all_members=60, rows=30, calls=10, plot_rows=8, plot_bytes=150_000,
         picture_bytes=100_000, items=10, lines=10, line=500, path=100, prose=300,
     ),
 )  # fmt: skip
