@@ -77,7 +77,7 @@ def test_slow_folder_is_abandoned_after_a_while(tmp_path, monkeypatch):
         time.sleep(0.3)
         return real(*told)
 
-    monkeypatch.setattr(transfer_test, "_write", slow)
+    monkeypatch.setattr(transfer_test.os, "pwrite", slow)
     found = measure(tmp_path, 16 * MiB, limit_s=0.5)
     assert re.fullmatch(r"writing( and reading)? was cut short after 0.5 s", found.notes[0])
     # One transfer or two, depending on how busy this machine is.
@@ -99,7 +99,7 @@ def test_quota_that_ends_the_test_is_named_and_no_files_are_left(tmp_path, monke
     def full(*_):
         raise OSError(errno.EDQUOT, "Disk quota exceeded")
 
-    monkeypatch.setattr(transfer_test, "_write", full)
+    monkeypatch.setattr(transfer_test.os, "pwrite", full)
     with pytest.raises(InputError, match=r"the test failed \(Disk quota exceeded\); its files are removed"):
         measure(tmp_path, 128 * MiB)
     assert list(tmp_path.iterdir()) == []

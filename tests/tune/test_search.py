@@ -75,6 +75,16 @@ def test_faster_of_two_values_is_repeated_and_proven_within_five_runs(faster):
     assert (tuned.result.verdict, tuned.result.candidates) == ("proven", [faster])
 
 
+def test_undecided_result_names_the_setting_that_was_repeated():
+    tuned = session(2, most_runs=5)
+    layouts = [Setting(layout="-c 4"), Setting(layout="-c 8")]
+    both = [known.model_copy(update={"setting": layout}) for known, layout in zip(tuned.candidates, layouts, strict=True)]
+    times = iter([3.6, 2.1, 1.7, 4.7, 3.3])
+    tuned = simulated(tuned.model_copy(update={"candidates": both}), lambda candidates: next(times))
+    assert (tuned.result.verdict, tuned.result.candidates) == ("not_proven", [1])
+    assert "the noise is too large" in tuned.result.why
+
+
 def test_combination_that_fails_is_not_run_again():
     tuned = simulated(
         session(3, most_runs=9), noisy({0: 1.5, 1: 1.5}, 0.02, seed=4),

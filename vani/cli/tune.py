@@ -458,7 +458,7 @@ def _subject(advice: Advice, profile: PathLike | Profile | None, machine: System
 def _traced(tuned: Tuned, state: Path, tracer: str, lock: int) -> Path:
     """Run the program once under a tracer and return the profile's path. The time of this run is not used."""
     trace = state / "trace"
-    begin = [sys.executable, "-m", "vani", "trace", "--tracer", tracer, "-o", str(trace), "--"]
+    begin = [sys.executable, "-m", "vani", "trace", "-q", "--tracer", tracer, "-o", str(trace), "--"]
     run_before(tuned, state, begin, lock)
     profile = profile_of_trace(trace)
     profile.save(state / "profile.yaml")

@@ -122,7 +122,8 @@ def with_trials(known: Sequence[Candidate], layouts: Sequence[str], command: Seq
         for why, setting in trials
         if setting not in excluded and not os.environ.keys() & setting.environment
     ]
-    return [*known[:place], *added, *known[place:]]
+    of_folder = [candidate for candidate in added if candidate.setting.layout]
+    return [*known[:place], *of_folder, *known[place:], *(item for item in added if item not in of_folder)]
 
 
 _ROMIO: Final = (
@@ -244,45 +245,34 @@ def _most_saved_s(gain: Expected | None) -> float | None:
 
 
 def kept_settings(tuned: Tuned, candidates: Sequence[int]) -> list[TunedSetting]:
-    """Lines for the kept settings: the last candidate's if several set the same layout or variable."""
-    settings = []
-    for position, index in enumerate(candidates):
-        candidate = tuned.candidates[index]
-        later = tuned.setting(list(candidates[position + 1 :]))
-        lines = [*_lines(candidate.setting, later, tuned)]
-        if lines:
-            settings.append(
-                TunedSetting(rule=candidate.rule, name=candidate.name, reason=candidate.reason, apply=lines)
-            )
-    return settings
+    """Lines for the kept settings, none of which excludes another."""
+    return [
+        TunedSetting(rule=item.rule, name=item.name, reason=item.reason, apply=[*_lines(item.setting, tuned)])
+        for item in (tuned.candidates[index] for index in candidates)
+    ]
 
 
-def _lines(setting: Setting, later: Setting, tuned: Tuned) -> Iterator[str]:
-    if setting.layout is not None and later.layout is None:
+def _lines(setting: Setting, tuned: Tuned) -> Iterator[str]:
+    if setting.layout is not None:
         yield layout_line(setting.layout, tuned.data)
-    hints = {name: value for name, value in setting.hints.items() if name not in later.hints}
-    if hints:
-        yield from hint_lines(hints)
-        ompio = Setting(hints=hints).ompio
-        if ompio:
+    if setting.hints:
+        yield from hint_lines(setting.hints)
+        if setting.ompio:
             yield "# job script, Open MPI with its own MPI-IO (ompi_info --param io ompio --level 9):"
-            yield from (f"export {name}={shlex.quote(value)}" for name, value in ompio.items())
-    for name, value in setting.environment.items():
-        if name not in later.environment:
-            yield f"export {name}={shlex.quote(value)}"
+    for name, value in (setting.ompio | setting.environment).items():
+        yield f"export {name}={shlex.quote(value)}"
     for source, near in setting.stage_in.items():
-        if source not in later.stage_in:
-            yield f"# job script, before the program, which reads $near_input in place of {source}:"
-            yield f"near_input=$(mktemp -d {shlex.quote(near)}/vani-XXXXXX)"
-            yield f'cp -R -p {shlex.quote(source)}/. "$near_input"/'
-            yield "# and after it:"
-            yield 'rm -r "$near_input"'
-    if setting.stage_out is not None and later.stage_out is None:
+        yield f"# job script, before the program, which reads $near_input in place of {source}:"
+        yield f"near_input=$(mktemp -d {shlex.quote(near)}/vani-XXXXXX)"
+        yield f'cp -R -p {shlex.quote(source)}/. "$near_input"/'
+        yield "# and after it:"
+        yield 'rm -r "$near_input"'
+    if setting.stage_out is not None:
         yield f"# job script, before the program, which writes to $near_output in place of {tuned.data}:"
         yield f"near_output=$(mktemp -d {shlex.quote(setting.stage_out)}/vani-XXXXXX)"
         yield "# and after it, also where it failed:"
         yield f'cp -R -p "$near_output"/. {shlex.quote(tuned.data)}/ && rm -r "$near_output"'
-    if setting.mapping is not None and later.mapping is None:
+    if setting.mapping is not None:
         yield "# job script: start the program like this"
         yield shlex.join(mapped(tuned.command, setting.mapping) or tuned.command)
 

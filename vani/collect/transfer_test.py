@@ -15,7 +15,6 @@ import os
 import secrets
 import threading
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -41,8 +40,6 @@ _FLUSH_EVERY: Final = 256 * MiB
 _WAIT_S: Final = 5.0
 _NO_DIRECT: Final = (errno.EINVAL, errno.EOPNOTSUPP)
 
-Io = Callable[[int, memoryview, int], int]
-
 
 @dataclass(frozen=True)
 class Measurement:
@@ -59,7 +56,6 @@ class Measurement:
 class _Stream:
     file: int
     buffer: mmap.mmap
-    begin: int = 0
     written: int = 0
     moved: int = 0
     failed: OSError | None = None
@@ -86,12 +82,12 @@ def measure(folder: Path, size: int, *, limit_s: float = LIMIT_S) -> Measurement
             # Random data, because some file systems compress.
             buffer.write(os.urandom(_TRANSFER))
             is_direct = is_direct and direct
-        write, cut_short = _timed(streams, share, _write, limit_s, flush=True)
+        write, cut_short = _timed(streams, share, limit_s, writes=True)
         for stream in streams:
             stream.written, stream.moved = stream.moved, 0
             if not is_direct:
                 os.posix_fadvise(stream.file, 0, 0, os.POSIX_FADV_DONTNEED)
-        read, read_cut = _timed(streams, share, _read, limit_s, flush=False)
+        read, read_cut = _timed(streams, share, limit_s, writes=False)
         total = sum(stream.written for stream in streams)
     except OSError as error:
         raise failed_test(folder, error) from error
@@ -162,7 +158,7 @@ def _open_nameless(folder: Path, number: int) -> tuple[int, bool]:
 
 
 def _timed(
-    streams: list[_Stream], share: int, move: Io, limit_s: float, *, flush: bool
+    streams: list[_Stream], share: int, limit_s: float, *, writes: bool
 ) -> tuple[float | None, bool]:
     """Let all streams move their share simultaneously: total bytes per second, and whether time ran out."""
     stop, begun = threading.Event(), time.monotonic()
@@ -171,15 +167,16 @@ def _timed(
     def run(stream: _Stream) -> None:
         view = memoryview(stream.buffer)
         try:
-            limit = share if move is _write else stream.written
+            limit = share if writes else stream.written
             while stream.moved < limit and not stop.is_set() and time.monotonic() < deadline:
-                done = move(stream.file, view[: limit - stream.moved], stream.begin + stream.moved)
+                data, place = view[: limit - stream.moved], stream.moved
+                done = os.pwrite(stream.file, data, place) if writes else os.preadv(stream.file, [data], place)
                 if not done:
                     break
                 stream.moved += done
-                if flush and stream.moved % _FLUSH_EVERY < done:
+                if writes and stream.moved % _FLUSH_EVERY < done:
                     os.fdatasync(stream.file)
-            if flush:
+            if writes:
                 os.fsync(stream.file)
         except OSError as error:
             stream.failed = error
@@ -206,13 +203,5 @@ def _timed(
         if stream.failed is not None:
             raise stream.failed
     moved = sum(stream.moved for stream in streams)
-    wanted = sum(share if move is _write else stream.written for stream in streams)
+    wanted = sum(share if writes else stream.written for stream in streams)
     return (moved / spent if moved else None), moved < wanted
-
-
-def _write(file: int, data: memoryview, offset: int) -> int:
-    return os.pwrite(file, data, offset)
-
-
-def _read(file: int, data: memoryview, offset: int) -> int:
-    return os.preadv(file, [data], offset)

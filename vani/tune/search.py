@@ -24,7 +24,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 import numpy as np
 
@@ -251,6 +251,12 @@ class _Search:
                 members.append(index)
         return tuple(members)
 
+    def most_promising(self, fit: Fit) -> int:
+        """The candidate with the largest effect, of those that ran twice if any of them looks faster."""
+        runs = {index: sum(index in run for run, _ in self.runs) for index in self.tried}
+        effects = dict(zip(fit.columns, fit.effects, strict=True))
+        return max(self.tried, key=lambda index: (runs[index] >= 2 and effects[index] > _LEAST, effects[index]))
+
     def next(self) -> Combination | None:
         """The combination that decides most; None if nothing is left to decide."""
         fit = fitted(self.runs, self.tried)
@@ -328,7 +334,7 @@ def result_of(tuned: Tuned) -> Result:
         return Result(verdict="nothing_helps", why=why, candidates=[], noise=noise, as_is_runs=as_is)
     rate = search.error_rates[1]
     members = search.proven(fit, rate)
-    best = members or (search.tried[int(np.argmax(all_effects.effects))],)
+    best = members or (search.most_promising(all_effects),)
     shown = fit if set(best) <= set(fit.columns) else fitted(search.runs, best)
     by = {name: fitted(measured_runs(tuned, name), shown.columns) for name in ("seconds", "io_s") if _has(tuned, name)}
     ends = {name: each.interval(best, rate) for name, each in by.items()}
@@ -344,22 +350,18 @@ def result_of(tuned: Tuned) -> Result:
     else:
         why = "the noise is too large or the difference too small: more runs may decide (vani tune --resume --more 4)"
     io = ends.get("io_s", (None, None, None))
-    is_known = shown.freedom > 0
+    bounds: dict[str, Any] = {"low": low, "high": high, "confidence": 1 - 2 * rate, "io_low": io[1], "io_high": io[2]}
     return Result(
         verdict="proven" if members and not is_slower else "not_proven",
         why=why,
         candidates=list(best),
         judged_by=judged_by(tuned),
         speedup=speedup,
-        low=low if is_known else None,
-        high=high if is_known else None,
-        confidence=1 - 2 * rate if is_known else None,
         noise=noise,
         as_is_runs=sides[0],
         best_runs=sides[1],
         io_speedup=io[0],
-        io_low=io[1] if is_known else None,
-        io_high=io[2] if is_known else None,
+        **(bounds if shown.freedom else {}),
     )
 
 

@@ -436,7 +436,7 @@ def run_before(tuned: Tuned, state: Path, begin: Sequence[str], lock: int) -> No
         for words in [*lines, [*begin, *command_in(tuned, folder)]]:
             if status := launch(words, environment, log, lock=lock, folder=working_folder(tuned, folder)).status:
                 raise InputError(
-                    f"{words[-1] if words in lines else 'the traced run'} ended with status {status}{_last_line(log)}",
+                    f"{words[-1] if words in lines else 'the traced run'} ended with {_end_of(status, folder, log)}",
                     where=log,
                     todo=f"check its output, remove {state} and start again",
                 )
@@ -474,11 +474,12 @@ def _free(place: PathLike) -> float:
     return usage.free if usage.total else math.inf
 
 
-def _last_line(log: Path) -> str:
-    """The last line that a program printed, after a colon; empty if there is none."""
+def _end_of(status: int, folder: Path, log: Path) -> str:
+    """How a program failed: its status, whether its file system is full, and the last line that it printed."""
+    full = ", its file system is full" if _free(folder) < _FULL else ""
     lines = log.read_text(encoding="utf-8", errors="replace").split("\n") if log.is_file() else []
     last = next((line.strip() for line in reversed(lines) if line.strip()), "")
-    return f": {one_line(last)[:200]}" if last else ""
+    return f"status {status}{full}" + (f": {one_line(last)[:200]}" if last else "")
 
 
 @dataclass
@@ -623,8 +624,7 @@ class Session:
         if ended.too_slow:
             return changes | {"outcome": "too_slow", "remark": f"stopped after {ended.seconds:.0f} s"}
         if ended.status:
-            full = ", its file system is full" if _free(folder) < _FULL else ""
-            return changes | {"outcome": "failed", "remark": f"status {ended.status}{full}{_last_line(log)}"}
+            return changes | {"outcome": "failed", "remark": _end_of(ended.status, folder, log)}
         if tuned.verify is not None and (status := launch_shell(tuned.verify, environment, log, lock=lock)):
             return changes | {
                 "outcome": "not_verified", "remark": f"--verify ended with status {status}, see {log}"
