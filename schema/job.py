@@ -182,6 +182,10 @@ class Job(Document):
     )
     gpus_per_node: Count | None = Field(default=None, description="number of GPUs per node that the job may use")
     memory_per_node: Bytes | None = Field(default=None, description="bytes of memory per node that the job may use")
+    memory_used_per_node: Bytes | None = Field(
+        default=None,
+        description="bytes of memory in use on the node where `vani collect` ran; while the program runs, its own",
+    )
     time_limit_s: Seconds | None = Field(default=None, description="time limit in seconds")
     node_local_bb_dirs: list[str] | None = Field(default=None, description="folders on node-local storage")
     node_local_memory_dirs: list[str] | None = Field(

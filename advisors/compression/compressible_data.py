@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from vani.advisors.commands import Language, code_lines, comment, language_of
 from vani.advisors.data_files import Access, Group, Item, by_folder, data_files
-from vani.advisors.rule import Answer, Finding, Gain, Rule, Value, Verdict, figures
+from vani.advisors.rule import Answer, Evidence, Finding, Gain, Rule, Value, Verdict, figures
 from vani.models.savings import best_codec
 from vani.models.staging import is_below
 from vani.units import MiB, format_bytes, format_number, format_rate, format_share
@@ -34,8 +34,9 @@ class CompressibleData(Rule):
 
     Looks at
         A sample of the data, which `vani collect --dataset` compresses with each codec that is installed: ratio and
-        speed. Files of the run below the sampled folder, of the sampled format, at least `min_bytes` together: the
-        rate at which one process reads and writes them, and their share of the run, at least `min_share`.
+        speed. The GPUs of the job. Files of the run below the sampled folder, of the sampled format, at least
+        `min_bytes` together: the rate at which one process reads and writes them, and their share of the run, at least
+        `min_share`.
     Why
         Each byte that is not moved saves its time on the file system, and costs the time of compressing it on the
         node. Which is longer depends on the data and on the storage.
@@ -110,6 +111,7 @@ class CompressibleData(Rule):
             return (
                 f"a process moves data of {where} at {format_rate(rate)}, and compressing costs more than it saves: "
                 f"{codec_name(codec)} leaves {format_share(choice.rest)} of the time"
+                + ("; GPUs of the job could compress faster, which was not tried" if profile.job.gpus_per_node else "")
             )
         used = [Access(item, reads) for item in group.items for reads in (True, False)]
         before = group.data_s(access for access in used if access.processes)
@@ -138,6 +140,7 @@ class CompressibleData(Rule):
                     "name", "level", "shuffle", "ratio", "compress", "decompress",
                 ),
                 *group.figures("path", "io.bytes.total", "io.time_s.total"),
+                *([Evidence("job.gpus_per_node", profile.job.gpus_per_node)] if profile.job.gpus_per_node else []),
             ],
             gain=Gain.at_best(
                 "data_time_s",
@@ -154,9 +157,17 @@ class CompressibleData(Rule):
                 language_of(app, profile),
                 # Several processes write a file through MPI-IO.
                 parallel="mpiio" in above and max(writers) > 1,
-            ),
+            )
+            + _on_gpus(profile.job.gpus_per_node),
             files=group.paths,
         )
+
+
+def _on_gpus(gpus: int | None) -> list[str]:
+    """A comment on GPUs, to which section IV-D of the Vani paper maps compression; no trace shows whether they idle."""
+    if not gpus:
+        return []
+    return comment(f"the job has {gpus} GPUs per node: nvCOMP and hipCOMP compress there, where the data is on them")
 
 
 def _moves(item: Item) -> list[tuple[int, float, bool]]:

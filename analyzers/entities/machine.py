@@ -268,9 +268,11 @@ def middleware(view: View, cores: int | None) -> tuple[profile.Middleware, Notes
     notes["middleware.libraries"] = (
         "libraries whose calls are traced; buffering layers below leave no calls in a Recorder trace"
     )
+    used = view.of_job("memory_used_per_node")
     entity = profile.Middleware(
         extra_cores_per_node=extra,
         memory_per_node=memory,
+        memory_used_share=min(1.0, used / memory) if used is not None and memory else None,
         libraries=libraries,
         granularity=granularity,
         access_pattern=pattern,

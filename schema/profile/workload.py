@@ -356,11 +356,16 @@ class Access(Model):
     )
 
 
-class Middleware(Model):
+class Middleware(SparseModel):
     """Libraries between the program and the file system, and the resources that are left for them (table VII)."""
+
+    optional_keys: ClassVar[tuple[str, ...]] = ("memory_used_share",)
 
     extra_cores_per_node: Count | None = Field(description="number of cores per node without a process of the job")
     memory_per_node: Bytes | None = Field(description="main memory per node")
+    memory_used_share: Share | None = Field(
+        default=None, description="share of that memory in use when `vani collect` ran; left out if unknown"
+    )
     libraries: list[str] | None = Field(description="I/O libraries in use or loaded; null if they are not recorded")
     granularity: Granularity | None = Field(
         default=None, description="typical sizes of the transfers from the libraries to the file system"

@@ -48,6 +48,12 @@ def test_the_job_knows_its_nodes_better_than_the_machine():
     assert tiers(told, machine)[0].evidence == (("storage.node_local.capacity_per_node", 500),)
 
 
+@pytest.mark.parametrize(("used", "capacity"), [(0.9, 80), (0.1, 400), (1.0, 0)])
+def test_memory_in_use_leaves_less_for_files(used, capacity):
+    measured = {"job.memory_per_node": 1000, "middleware.memory_used_share": used}
+    assert tiers(profile(change=measured))[0].capacity == pytest.approx(capacity, abs=1)
+
+
 def test_part_of_the_memory_is_used_by_default():
     told = profile(change={"job.memory_per_node": 1000})
     (found,) = tiers(told)

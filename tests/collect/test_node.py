@@ -9,6 +9,7 @@ from vani.collect.node import (
     count_cores,
     count_gpus,
     memory_bytes,
+    memory_used,
     parse_cpu_list,
     read_limits,
     visible_gpus,
@@ -154,3 +155,9 @@ def test_gpus_are_those_that_drivers_show(tree, tmp_path):
         }
     )
     assert count_gpus(root) == 3
+
+
+def test_memory_in_use_is_what_is_neither_free_nor_a_cache_that_can_be_dropped(tree):
+    meminfo = "MemTotal: 1000 kB\nMemFree: 1 kB\nMemAvailable: 400 kB\n"
+    assert memory_used(tree({"proc/meminfo": meminfo})) == 600 * 1024
+    assert memory_used(tree({"proc/meminfo": "MemTotal: 1000 kB\n"})) is None

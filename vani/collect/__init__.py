@@ -36,6 +36,7 @@ _REASONS = {
     "cpu_cores_per_node": "not in /proc/cpuinfo or /sys, and not set by the scheduler",
     "gpus_per_node": "not in /proc or /sys, and not set by the scheduler",
     "memory_per_node": "not in /proc/meminfo, and not set by the scheduler",
+    "memory_used_per_node": "not in /proc/meminfo",
     **dict.fromkeys(_OF_MOUNTS, "/proc/self/mountinfo cannot be read"),
     "dataset": "no data set was named (`--dataset`)",
 }
@@ -80,6 +81,7 @@ def collect(
         "cpu_cores_per_node": _cores(allocation, limits, root),
         "gpus_per_node": _gpus(allocation, environment, root),
         "memory_per_node": _memory(allocation, limits, root),
+        "memory_used_per_node": node.memory_used(root),
         "limits": limits,
     }
     facts |= _storage(environment, root, programs or (node.ask if is_real else None), unknown, dataset)

@@ -104,6 +104,14 @@ def memory_bytes(root: Path = Path("/")) -> int | None:
     return int(match[1]) * 1024 if match else None
 
 
+def memory_used(root: Path = Path("/")) -> int | None:
+    """Bytes of the node's memory that are in use: neither free nor caches that the kernel can drop."""
+    text = read(root / "proc/meminfo") or ""
+    match = re.search(r"^MemAvailable:\s+(\d+) kB$", text, re.MULTILINE)
+    whole = memory_bytes(root)
+    return None if match is None or whole is None else max(0, whole - int(match[1]) * 1024)
+
+
 def count_cores(root: Path = Path("/"), allowed: set[int] | None = None) -> int | None:
     """Cores (not hardware threads) of the node with at least one of the logical CPUs `allowed`."""
     cores = _cores_of_cpuinfo(root) or _cores_of_topology(root)

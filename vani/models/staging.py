@@ -311,6 +311,9 @@ def _part_of_memory(
             assumption = (
                 f"how much memory the program leaves is not known, {format_share(share)} of the node's is assumed"
             )
+            used = profile.middleware.memory_used_share
+            if used is not None and 1 - used < share:
+                share, assumption = 1 - used, f"{format_share(used)} of the node's memory was in use"
             return int(memory * share), (name, memory), assumption
     return None, ("", None), "its size is not known: look with `df -h` on a compute node"
 
