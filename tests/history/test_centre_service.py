@@ -15,8 +15,9 @@ from vani import centre
 from vani.centre.history.runs.store import Store
 from vani.centre.service import run
 from vani.centre.service import setup as init
-from vani.centre.service.configuration import load
+from vani.centre.service.configuration import CentreConfiguration, load, written
 from vani.centre.service.setup import centre_check, centre_init, unit_text
+from vani.centre.service.task_prolog import FOLDER
 from vani.cli.main import commands
 from vani.errors import InputError, StoreError
 
@@ -149,3 +150,22 @@ def run_advice():
     from vani.centre.service.advise import SiteAdvice  # noqa: PLC0415
 
     return SiteAdvice(layout=None, why_none="too few jobs", slow_targets=[], letters=[])
+
+
+@pytest.mark.parametrize(
+    ("hook", "printed", "state", "todo"),
+    [
+        (None, "", "off: no job runs it", ""),
+        ("/elsewhere", "", "jobs read /var/lib/vani/hook, not /elsewhere", "set hook"),
+        (FOLDER, "TaskProlog              = (null)\n", "Slurm runs no TaskProlog of Vani", "restart slurmd"),
+        (FOLDER, "TaskProlog  = /etc/slurm/vani-task-prolog\n", "Slurm runs /etc/slurm/vani-task-prolog", ""),
+    ],
+)
+def test_hook_that_slurm_has_not_loaded_is_reported(tmp_path, hook, printed, state, todo):
+    (tmp_path / "logs").mkdir()
+    known = CentreConfiguration(darshan=str(tmp_path / "logs"), history=str(tmp_path / "h.sqlite"), hook=hook)
+    (tmp_path / "centre.toml").write_text(written(known))
+    findings = centre_check(tmp_path / "centre.toml", programs=lambda _: printed)
+    (found,) = (finding for finding in findings if finding.what == "hook")
+    assert found.state == state
+    assert todo in found.todo and bool(todo) == bool(found.todo)

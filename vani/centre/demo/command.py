@@ -74,7 +74,7 @@ def _advice(report: CentreReport) -> list[str]:
         lines.append(f"Advice from the history of seed {seed}: {said}.")
     known = [advice for advice in report.advice if advice is not None]
     if any(advice.hook_is_better for advice in known):
-        return [*lines, "A hook in each job promises more by replay (hook.active in centre.toml)."]
+        return [*lines, "A hook in each job promises more by replay (`hook` in centre.toml)."]
     return [*lines, "By replay no hook in each job beats this advice: the demonstration ends here."]
 
 

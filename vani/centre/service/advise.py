@@ -183,7 +183,7 @@ def _layout_lines(layout: LayoutAdvice) -> list[str]:
         lines += [f"  lfs setstripe {entry.options} {one_line(entry.folder)}" for entry in layout.folders]
     else:
         lines.append("Folders: none needs another layout.")
-    better = "is better: set hook.active" if layout.hook_is_better else "stays off: it is not better"
+    better = "is better: set `hook` in centre.toml" if layout.hook_is_better else "stays off: it is not better"
     lines.append(f"A hook in each job: {layout.hook:.2f} times. It {better}.")
     return lines
 

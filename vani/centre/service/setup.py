@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import getpass
+import re
 import shutil
 import stat
 import sys
@@ -20,16 +21,18 @@ from vani.centre.history.discovery import discover
 from vani.centre.history.runs import read
 from vani.centre.history.runs.store import Store
 from vani.centre.service.configuration import (
+    DEFAULT_FILE,
     CentreConfiguration,
     ConfigurationSettings,
     SharedFileSystem,
     load,
     written,
 )
+from vani.centre.service.task_prolog import FOLDER
 from vani.cli.options import settings_options
 from vani.collect.file_systems import read_lustre
 from vani.collect.mounts import PARALLEL, read_mounts
-from vani.collect.node import Ask, ask
+from vani.collect.node import Ask, NoAnswer, ask
 from vani.errors import InputError, VaniError, one_line
 from vani.schema.settings import Option
 from vani.systems import system_of
@@ -37,6 +40,8 @@ from vani.units import MiB, counted
 
 _FOLDERS: Final = ("/var/log/darshan", "/darshan/logs", "/darshan-logs", "/scratch/darshan-logs")
 """Where sites keep Darshan's logs; the first that exists is offered."""
+_PROLOG: Final = "/etc/slurm/vani-task-prolog"
+_IN_USE: Final = re.compile(r"^TaskProlog\s*=\s*(\S+)", re.MULTILINE)
 
 
 class InitSettings(ConfigurationSettings):
@@ -100,6 +105,17 @@ def unit_text(config: Path) -> str:
     return template.format(**words, user=getpass.getuser(), folder=config.resolve().parent)
 
 
+def scheduler_lines() -> str:
+    """The lines for Slurm, which are needed only where a hook in each job is better than one layout."""
+    hook = files("vani.centre.service") / "task_prolog.py"
+    return (
+        "# Slurm, only if `vani centre advise` says that a hook in each job is better:\n"
+        f'#   hook = "{FOLDER}" in {DEFAULT_FILE}\n'
+        f"#   install -m 755 {hook} {_PROLOG}   (on all nodes)\n"
+        f"#   TaskProlog={_PROLOG} in slurm.conf, then restart slurmd\n"
+    )
+
+
 def _asked(settings: InitSettings) -> InitSettings:
     """Prompt for what the options leave open."""
     known = shared_file_system()
@@ -128,7 +144,7 @@ def init_command(settings: InitSettings) -> None:
     click.echo(f"{settings.config}: written ({about}).", err=True)
     click.echo("Now: vani centre run. As a service: save this as /etc/systemd/system/vani.service, and", err=True)
     click.echo("systemctl enable --now vani. `vani centre check` tests everything.", err=True)
-    click.echo(unit_text(settings.config), nl=False)
+    click.echo(unit_text(settings.config) + scheduler_lines(), nl=False)
 
 
 _Found = tuple[str, str]
@@ -162,6 +178,7 @@ def centre_check(config: Path, *, programs: Ask = ask) -> list[Finding]:
         "logs": lambda: _logs(Path(known.darshan)), "jobs": lambda: _jobs(known.jobs),
         "history": lambda: _history(known.store(), 0o600 if known.group is None else 0o640),
         "system": lambda: _system(known.system), "file system": lambda: _file_system(known.file_system, programs),
+        "hook": lambda: _hook(known.hook, programs),
         "pages": lambda: ("open to everyone who reaches them", "") if known.open else _token(token),
     }
     findings = []
@@ -215,6 +232,21 @@ def _file_system(known: SharedFileSystem | None, programs: Ask) -> _Found:
         return f"{known.mount}: lfs df shows no OSTs", "" if known.targets else "install lfs, or set targets"
     differs = now.targets != known.targets
     return f"{known.mount} has {now.targets} OSTs", f"set file_system.targets = {now.targets}" if differs else ""
+
+
+def _hook(folder: str | None, programs: Ask) -> _Found:
+    """Slurm loads a new TaskProlog only at its restart, so the configuration in use counts."""
+    if folder is None:
+        return "off: no job runs it", ""
+    if folder != FOLDER:
+        return f"jobs read {FOLDER}, not {folder}", f'set hook = "{FOLDER}", or FOLDER in {_PROLOG}'
+    try:
+        used = _IN_USE.search(programs(["scontrol", "show", "config"]))
+    except NoAnswer as error:
+        return str(error), "run this where scontrol answers"
+    if used is None or used[1] != _PROLOG:
+        return "Slurm runs no TaskProlog of Vani", f"TaskProlog={_PROLOG} in slurm.conf, then restart slurmd"
+    return f"Slurm runs {_PROLOG}", ""
 
 
 def _token(token: Path) -> _Found:
