@@ -271,7 +271,7 @@ def _stripe_size(
 
 def knows_offsets(profile: Profile) -> bool:
     """True if the traces have the offsets of calls. Darshan's have where DXT kept all, and phases show that."""
-    phases = profile.phases
+    phases = profile.phases or ()
     return all(trace.tool != "darshan" for trace in profile.traces) or (
         bool(phases) and all(phase.io.access_pattern is not None for phase in phases)
     )

@@ -33,6 +33,17 @@ def late(method: Callable[..., Any]) -> Callable[..., Any]:
     return waiting
 
 
+def passed_on(call: Callable[..., None], paths: int = 1) -> Callable[..., Any]:
+    """An operation that is a call of the system, with its first `paths` arguments below the folder."""
+
+    @late
+    def operation(self: SlowFolder, *arguments: Any) -> int:
+        call(*map(self.place, arguments[:paths]), *arguments[paths:])
+        return 0
+
+    return operation
+
+
 class SlowFolder(mfusepy.Operations):  # type: ignore[misc]
     """Passes every operation through to a folder, with a delay."""
 
@@ -108,35 +119,8 @@ class SlowFolder(mfusepy.Operations):  # type: ignore[misc]
         os.fsync(fh)
         return 0
 
-    @late
-    def mkdir(self, path: str, mode: int) -> int:
-        os.mkdir(self.place(path), mode)
-        return 0
-
-    @late
-    def rmdir(self, path: str) -> int:
-        os.rmdir(self.place(path))
-        return 0
-
-    @late
-    def unlink(self, path: str) -> int:
-        os.unlink(self.place(path))
-        return 0
-
-    @late
-    def rename(self, old: str, new: str) -> int:
-        os.rename(self.place(old), self.place(new))
-        return 0
-
-    @late
-    def chmod(self, path: str, mode: int) -> int:
-        os.chmod(self.place(path), mode)
-        return 0
-
-    @late
-    def chown(self, path: str, uid: int, gid: int) -> int:
-        os.chown(self.place(path), uid, gid)
-        return 0
+    mkdir, rmdir, unlink = passed_on(os.mkdir), passed_on(os.rmdir), passed_on(os.unlink)
+    rename, chmod, chown = passed_on(os.rename, paths=2), passed_on(os.chmod), passed_on(os.chown)
 
     @late
     def utimens(self, path: str, times: tuple[int, int]) -> int:
