@@ -22,6 +22,7 @@ from typing import Any
 
 import yaml
 
+import vani.demo
 from vani.demo.mounting import impossible, mounted
 from vani.demo.striped_model import MACHINES, machine_of
 
@@ -31,6 +32,8 @@ KINDS = (
     "flush-bound", "compute",
 )  # fmt: skip
 PROCESSES = 4
+DEMO = "many slow targets"
+"""The machine of `vani demo`, whose description has a measured curve."""
 TRACED = "/stand-in"
 """The mount in `profiles.json.gz`."""
 
@@ -98,7 +101,11 @@ def tune(
 ) -> subprocess.CompletedProcess[str]:
     """`vani tune` of a program on the stand-in, with its documents in `folder`."""
     (folder / "profile.json").write_text(json.dumps(profile(machine, kind, mount)))
-    (folder / "system.yaml").write_text(yaml.safe_dump(described(machine, mount), sort_keys=False))
+    system = described(machine, mount)
+    if machine == DEMO:
+        of_demo = yaml.safe_load((Path(vani.demo.__file__).parent / "striping" / "system.yaml").read_text())
+        system["file_systems"][0]["stripe_curves"] = of_demo["file_systems"][0]["stripe_curves"]
+    (folder / "system.yaml").write_text(yaml.safe_dump(system, sort_keys=False))
     data = mount / "run"
     data.mkdir(exist_ok=True)
     words = [
