@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final, Literal, Self
 
@@ -9,6 +10,7 @@ from pydantic import Field, model_validator
 
 from vani.schema.document import Document
 from vani.schema.model import Model
+from vani.units import lfs_size
 
 if TYPE_CHECKING:
     from vani.schema.advice import TunableSetting
@@ -99,7 +101,11 @@ class Setting(Model):
     def label(self) -> str:
         """The setting as a short text; `as it is` if it changes nothing."""
         pairs = [*self.hints.items(), *self.environment.items()]
-        layout = (self.layout or "").removeprefix("setfattr -n ceph.dir.layout -v ").strip("'")
+        layout = self.layout or ""
+        if layout.startswith("setfattr "):
+            # CephFS takes bytes, which are long.
+            values = layout.rpartition(" -v ")[2].strip("'")
+            layout = re.sub(r"(?<==)\d+", lambda digits: lfs_size(int(digits[0])), values)
         parts = [*filter(None, [layout]), *(f"{name} {value}" for name, value in pairs)]
         parts += [f"{folder} read from {near}" for folder, near in self.stage_in.items()]
         parts += [f"output by way of {self.stage_out}"] if self.stage_out else []

@@ -70,7 +70,7 @@ def test_layout_on_cephfs_is_compared_with_its_object_size(tmp_path, size, statu
     file = made.files[0].model_copy(update={"object_size": size})
     run = made.model_copy(update={"files": [file]})
     assert judged(tmp_path, run, tuned(setting))["tuned.layout"][0] == status
-    assert setting.label == "stripe_unit=4194304 stripe_count=8 object_size=4194304"
+    assert setting.label == "stripe_unit=4M stripe_count=8 object_size=4M"
 
 
 def test_hint_set_by_the_program_takes_precedence_and_fails_the_check(tmp_path):

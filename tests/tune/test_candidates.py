@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 
 from vani.cli.tune_trials import Program, candidates_of, with_trials
+from vani.render.tuned import run_line
 from vani.schema.advice import Advice, SystemRef, TunableSetting
+from vani.schema.tuned import Setting, Tuned, TunedRun
 
 ADVICE = Advice.load(Path(__file__).parents[2] / "examples" / "tune" / "advice.yaml")
 DATA = Path("/lustre/run")
@@ -50,6 +52,19 @@ def test_staging_is_limited_to_runs_on_one_node():
         candidates, (refused,) = candidates_of(advice(staging, machine="titan"), DATA, Program(nodes=nodes))
         assert candidates == []
         assert words in refused.why
+
+
+def test_line_of_a_run_shows_sizes_of_cephfs_and_what_was_added_last():
+    layout = "setfattr -n ceph.dir.layout -v 'stripe_unit=2097152 stripe_count=1 object_size=2097152'"
+    (candidate,) = with_trials([], [layout], [])
+    assert candidate.setting.label == "stripe_unit=2M stripe_count=1 object_size=2M"
+    both = candidate.model_copy(update={"setting": candidate.setting.with_(Setting(hints={"cb_nodes": "4"}))})
+    tuned = Tuned(
+        version="1", begun="", host="n", command=["a"], data="/d", fresh="subfolder", most_runs=5, candidates=[both]
+    )
+    line = run_line(tuned, TunedRun(number=2, candidates=[0], folder="f", outcome="ended", seconds=3.0), 5)
+    assert line.startswith("Run 2        stripe_unit=2M ")
+    assert line.endswith("size=2M, cb_nodes 4     3.0 s")
 
 
 def tried(*command: str) -> list[str]:

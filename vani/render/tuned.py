@@ -53,7 +53,10 @@ def run_line(tuned: Tuned, run: TunedRun, most: int | None) -> str:
     if any(known.candidates == run.candidates and known.number < run.number for known in tuned.runs):
         again = ", again"
     room = _WIDTH - len(again)
-    label = (label if len(label) <= room else f"{label[: room - 1]}\u2026") + again
+    if len(label) > room:
+        # Its end is what was added last.
+        label = f"{label[: room // 3]}\u2026{label[room // 3 + 1 - room :]}"
+    label += again
     number = f"Run {run.number}" + (f" of {most}" if run.number == 1 and most else "")
     has_ended = run.outcome == "ended" and run.seconds is not None
     time = f"{run.seconds:.1f} s" if has_ended else _OUTCOMES.get(run.outcome, "")
