@@ -75,6 +75,17 @@ def test_faster_of_two_values_is_repeated_and_proven_within_five_runs(faster):
     assert (tuned.result.verdict, tuned.result.candidates) == ("proven", [faster])
 
 
+def test_setting_that_no_rule_recommends_is_not_added_to_a_large_gain():
+    tuned = session(3, most_runs=9)
+    trials = [tuned.candidates[0], *(item.model_copy(update={"rule": "trial"}) for item in tuned.candidates[1:])]
+    tuned = tuned.model_copy(update={"candidates": trials})
+    large = simulated(tuned, noisy({0: 1.5}, 0.05, seed=4))
+    assert {tuple(run.candidates) for run in large.runs} == {(), (0,)}
+    assert (large.result.verdict, large.result.candidates) == ("proven", [0])
+    none = simulated(tuned, noisy({}, 0.01, seed=4))
+    assert {(), (0,), (1,), (2,)} <= {tuple(run.candidates) for run in none.runs}
+
+
 def test_undecided_result_names_the_setting_that_was_repeated():
     tuned = session(2, most_runs=5)
     layouts = [Setting(layout="-c 4"), Setting(layout="-c 8")]

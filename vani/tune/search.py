@@ -213,6 +213,9 @@ class _Search:
             combination = (*(item for item in best if not setting.excludes(tuned.candidates[item].setting)), index)
             if tuned.setting([*combination]) == tuned.setting([*best]):
                 continue
+            # What no rule recommends is not added to a large gain before that is decided.
+            if tuned.candidates[index].rule == "trial" and not is_reached and set(best) < set(combination) and best:
+                continue
             seconds = first.get(combination)
             if seconds is None and not _has_failed(tuned, combination):
                 unexplored = combination
@@ -250,12 +253,6 @@ class _Search:
             if 2 <= with_it <= len(self.runs) - 2 and any({*members, index} <= set(run) for run, _ in self.runs):
                 members.append(index)
         return tuple(members)
-
-    def most_promising(self, fit: Fit) -> int:
-        """The candidate with the largest effect, of those that ran twice if any of them looks faster."""
-        runs = {index: sum(index in run for run, _ in self.runs) for index in self.tried}
-        effects = dict(zip(fit.columns, fit.effects, strict=True))
-        return max(self.tried, key=lambda index: (runs[index] >= 2 and effects[index] > _LEAST, effects[index]))
 
     def next(self) -> Combination | None:
         """The combination that decides most; None if nothing is left to decide."""
@@ -334,7 +331,9 @@ def result_of(tuned: Tuned) -> Result:
         return Result(verdict="nothing_helps", why=why, candidates=[], noise=noise, as_is_runs=as_is)
     rate = search.error_rates[1]
     members = search.proven(fit, rate)
-    best = members or (search.most_promising(all_effects),)
+    # Of undecided gains, the clearest.
+    clearest = fit.columns[: 1 if fit.columns and fit.effects[0] > _LEAST else 0]
+    best = members or clearest or (search.tried[int(np.argmax(all_effects.effects))],)
     shown = fit if set(best) <= set(fit.columns) else fitted(search.runs, best)
     by = {name: fitted(measured_runs(tuned, name), shown.columns) for name in ("seconds", "io_s") if _has(tuned, name)}
     ends = {name: each.interval(best, rate) for name, each in by.items()}
