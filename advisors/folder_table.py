@@ -48,7 +48,8 @@ def _search(row: LookUp, profile: Profile) -> Search | None:
         # Counts have only look-ups that succeed, and these may also load what they find.
         return None if _COUNTS in profile.provenance else "library_search"
     missing = row.failed is not None and 2 * row.failed >= row.calls
-    if row.most >= LOOKS and (row.names < _NAMES or missing):
+    # A name that is there at each look is no flag that a process waits for.
+    if row.most >= LOOKS and (missing or (row.names < _NAMES and row.failed is None)):
         return "polling"
     if row.names < _NAMES or row.calls < 2 * row.names:
         return None

@@ -211,7 +211,7 @@ class RedundantOpens(Rule):
             "  open each file once, on the processes that read or write it, and close it after the last access;\n"
             "  stat on one process and broadcast the result",
             files=group.paths,
-            removes=frozenset({"reuse", "order"}) if reopened else frozenset(),
+            removes=frozenset({"reuse", "order", "read-ahead"}) if reopened else frozenset(),
         )
 
 

@@ -53,6 +53,7 @@ class SynchronousReads(OverlappingRule):
 
     id = "POS013"
     needs = ("phases",)
+    settles = "read-ahead"
     sources = ("Vani paper, section IV-D", "posix_fadvise(2)", "Lustre manual, Tuning File Readahead")
 
     reads = True

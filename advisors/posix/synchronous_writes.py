@@ -56,6 +56,8 @@ class SynchronousWrites(OverlappingRule):
         "MPI_File_iwrite",
         "aio_write",
         "lio_listio",
+        "io_submit",
+        "io_uring",
         "H5Dwrite_async",
         "ncmpi_iput",
         "ncmpi_bput",

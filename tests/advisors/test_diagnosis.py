@@ -455,8 +455,10 @@ SEARCHES = {"library_search", "newest_file_search", "outputs_checked_again", "po
         # Each name once: a check before its first use.
         (lookup(names=1001), None),
         (lookup(names=1, most=2000, failed=1999), "polling"),
-        (lookup(names=9, most=100), "polling"),
-        (lookup(names=9, most=99), None),
+        (lookup(names=9, most=100, failed=None), "polling"),
+        # The name is there at each look.
+        (lookup(names=9, most=100), None),
+        (lookup(names=9, most=99, failed=None), None),
         (lookup(names=10, most=200, failed=1000), "polling"),
         (lookup(search_path=["/sw/a", "/sw/b", "/sw/c"]), "library_search"),
         (lookup("/sw/env/lib/python3.11/**"), "library_search"),

@@ -5,10 +5,16 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
+import pickle
 import random
 import sqlite3
+import struct
+import subprocess
 import sys
+import time
+import zipfile
 from pathlib import Path
 
 
@@ -117,21 +123,16 @@ def filled(folder: Path, *, after: bool) -> None:
 
 
 def rows(folder: Path, *, after: bool) -> None:
-    """Read rows of chunks that do not fit the cache, or with a cache for them."""
-    import h5py  # noqa: PLC0415 - other programs start without it
-
-    with h5py.File(folder / "field.h5", "r", rdcc_nbytes=(1 << 26) if after else (1 << 20)) as file:
-        for number in range(file["field"].shape[0]):
-            file["field"][number]
-
-
-def before_rows(folder: Path) -> None:
-    """Make the field, outside of the trace."""
+    """Write a field, and read rows of chunks that do not fit the cache, or with a cache for them."""
     import h5py  # noqa: PLC0415 - other programs start without it
     import numpy as np  # noqa: PLC0415
 
     with h5py.File(folder / "field.h5", "w") as file:
-        file.create_dataset("field", data=np.zeros((1024, 8192)), chunks=(512, 4096))
+        file.create_dataset("field", data=np.zeros((2048, 4096)), chunks=(512, 4096))
+    with h5py.File(folder / "field.h5", "r", rdcc_nbytes=(1 << 26) if after else (1 << 20)) as file:
+        field = file["field"]
+        for number in range(field.shape[0]):
+            field[number]
 
 
 def rank() -> int:
@@ -177,6 +178,129 @@ def read_by_all(folder: Path, *, after: bool) -> None:
 def before_read_by_all(folder: Path) -> None:
     """Make the table, outside of the trace."""
     (folder / "table").write_bytes(bytes(48 << 20))
+
+
+def computed(folder: Path, *, after: bool) -> None:
+    """Read an input for each of eight steps and compute after it; after: have the next one read meanwhile."""
+    names = sorted(folder.glob("input*"))
+    for number, name in enumerate(names):
+        if after and number + 1 < len(names):
+            with names[number + 1].open("rb") as following:
+                os.posix_fadvise(following.fileno(), 0, 0, os.POSIX_FADV_WILLNEED)
+        with name.open("rb", buffering=0) as file:
+            while file.read(4_194_304):
+                pass
+        time.sleep(0.2)
+
+
+def before_computed(folder: Path) -> None:
+    """Make the inputs, outside of the trace."""
+    for number in range(8):
+        (folder / f"input{number}").write_bytes(bytes(32 << 20))
+
+
+def output(folder: Path, *, after: bool) -> None:
+    """Write the output of four steps and compute after each; after: submit it, and wait before the next one."""
+    libc, context = ctypes.CDLL(None, use_errno=True), ctypes.c_ulong()
+    libc.syscall(_IO_SETUP, 8, ctypes.byref(context))
+    block = ctypes.create_string_buffer(b"x" * (16 << 20))
+    descriptor = os.open(folder / "steps", os.O_WRONLY | os.O_CREAT )
+    for number in range(4):
+        if after:
+            # struct iocb: data, key, rw_flags, IOCB_CMD_PWRITE (1), priority, descriptor, buffer, bytes, offset
+            request = struct.pack("QIIHhIQQqQII", 0, 0, 0, 1, 0, descriptor, ctypes.addressof(block), 16 << 20, number << 24, 0, 0, 0)
+            held = ctypes.create_string_buffer(request)
+            libc.syscall(_IO_SUBMIT, context, 1, ctypes.byref(ctypes.c_void_p(ctypes.addressof(held))))
+        else:
+            os.pwrite(descriptor, block.raw[: 16 << 20], number << 24)
+        time.sleep(1)
+
+
+_IO_SETUP, _IO_SUBMIT = 206, 209
+
+
+def environment(folder: Path, *, after: bool) -> None:
+    """Six Pythons import 200 modules of an environment, from files or from an archive."""
+    place = folder / ("env.zip" if after else "env/site-packages")
+    code = f"import sys; sys.path.insert(0, {str(place)!r}); " + "; ".join(f"import module{n}" for n in range(200))
+    started = [subprocess.Popen([sys.executable, "-S", "-c", code]) for _ in range(6)]
+    for process in started:
+        process.wait()
+
+
+def before_environment(folder: Path) -> None:
+    """Make the modules, outside of the trace."""
+    modules = folder / "env/site-packages"
+    modules.mkdir(parents=True)
+    with zipfile.ZipFile(folder / "env.zip", "w") as archive:
+        for number in range(200):
+            (modules / f"module{number}.py").write_text(f"value = {number}\n")
+            archive.write(modules / f"module{number}.py", f"module{number}.py")
+
+
+def npz(folder: Path, *, after: bool) -> None:
+    """Take rows of an array out of an archive of NumPy, from the archive each time or from the array."""
+    import numpy as np  # noqa: PLC0415 - other programs start without it
+
+    with np.load(folder / "table.npz") as data:
+        rows = data["x"] if after else None
+        for number in range(300):
+            (data["x"] if rows is None else rows)[number]
+
+
+def before_npz(folder: Path) -> None:
+    """Make the archive, outside of the trace."""
+    import numpy as np  # noqa: PLC0415
+
+    np.savez(folder / "table.npz", x=np.zeros((1000, 1000)))
+
+
+def csv_rows(folder: Path, *, after: bool) -> None:
+    """Append each row to a table, or write all rows at the end."""
+    import pandas as pd  # noqa: PLC0415
+
+    parts = [pd.DataFrame({"step": [step], "energy": [1.5]}) for step in range(1500)]
+    for part in [pd.concat(parts)] if after else parts:
+        part.to_csv(folder / "energies.csv", mode="a", header=False, index=False)
+
+
+def h5_records(folder: Path, *, after: bool) -> None:
+    """Open a file of HDF5 for each of 1,500 records, or once for all of them."""
+    import h5py  # noqa: PLC0415
+    import numpy as np  # noqa: PLC0415
+
+    records = np.zeros((1500, 100))
+    with h5py.File(folder / "records.h5", "w") as file:
+        file["x"] = records
+    for first in range(0, 1500, 1500 if after else 1):
+        with h5py.File(folder / "records.h5", "a") as file:
+            file["x"][first : first + (1500 if after else 1)] = 1.0
+
+
+def members(folder: Path, *, after: bool) -> None:
+    """Read 600 members of an archive, opened for each of them or once."""
+    if after:
+        with zipfile.ZipFile(folder / "all.zip") as archive:
+            for name in archive.namelist():
+                archive.read(name)
+        return
+    for number in range(600):
+        with zipfile.ZipFile(folder / "all.zip") as archive:
+            archive.read(f"{number}")
+
+
+def before_members(folder: Path) -> None:
+    """Make the archive, outside of the trace."""
+    with zipfile.ZipFile(folder / "all.zip", "w") as archive:
+        for number in range(600):
+            archive.writestr(f"{number}", "x" * 500)
+
+
+def pickles(folder: Path, *, after: bool) -> None:
+    """Store 2,000 objects in a file each, or in one."""
+    objects = [{"number": number, "values": [0.5] * 60} for number in range(2000)]
+    for name, thing in [("all", objects)] if after else enumerate(objects):
+        (folder / f"{name}.pkl").write_bytes(pickle.dumps(thing))
 
 
 PROGRAMS = {name: program for name, program in globals().items() if callable(program) and name != "Path"}

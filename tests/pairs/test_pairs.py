@@ -20,9 +20,11 @@ from benchmarks.first_advice import CASES as RECORDED
 from benchmarks.first_advice import unpacked
 from tests.pairs.programs import PROGRAMS
 from vani.advisors.catalogue import rules
+from vani.advisors.libraries import LIBRARIES
 
 FOLDER = Path(__file__).parent
 PAIRS: dict[str, dict[str, Any]] = yaml.safe_load((FOLDER / "pairs.yaml").read_text())
+LIBRARY_PAIRS: dict[str, dict[str, str]] = yaml.safe_load((FOLDER / "libraries.yaml").read_text())
 MACHINE = "generic-lustre"
 
 
@@ -64,7 +66,8 @@ def test_every_rule_has_a_pair_or_a_reason():
     assert list(PAIRS) == sorted(rule.id for rule in rules())
     about = ("BB", "BEE", "CEP", "DAO", "GPF", "LUS", "MIO004", "PFL")
     for rule, pair in PAIRS.items():
-        assert len({"run", "recorded", "hand_made", "missing"} & pair.keys()) == 1
+        kinds = {"run", "recorded", "hand_made", "missing"} & pair.keys()
+        assert len(kinds) == 1 or kinds == {"run", "recorded"}
         assert "hand_made" not in pair or rule.startswith(about) or len(pair["why"]) > 10
 
 
@@ -80,6 +83,18 @@ def test_a_rule_survives_its_own_advice(rule, far):
         assert rule in numbered(given)
         assert pair.get("gone") in {None, *(seen.pattern for seen in given.diagnosis)}
     is_silent(rule, pair, advice_on(pair["run"], "after", far / "after", ranks))
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("strace") is None, reason="strace is not installed")
+@pytest.mark.parametrize("library", LIBRARY_PAIRS)
+def test_a_library_gets_its_own_remedy_and_then_silence(library, far):
+    assert library in {known.name for known in LIBRARIES}
+    pair = LIBRARY_PAIRS[library]
+    given = advice_on(pair["run"], "before", far / "before", 0)
+    first = next(entry for entry in given.recommendations if entry.rule in numbered(given))
+    assert (first.rule, pair["says"] in "\n".join(first.apply)) == (pair["rule"], True)
+    assert numbered(advice_on(pair["run"], "after", far / "after", 0)) == []
 
 
 @pytest.mark.skipif(not RECORDED.is_dir(), reason="the recorded runs are not here")
