@@ -114,14 +114,11 @@ REMARKS = {
     "apps.balance.reading_processes": "upper bound where a file has one record of all ranks",
     "apps.balance.writing_processes": "upper bound where a file has one record of all ranks",
     "files.processes": "ranks with a record of the file; all where one record covers all ranks",
-    "files.readers": (
-        "upper bound where a file has one record of all ranks: all of them, or as many as there are reads, or the one "
-        "that moved all bytes"
-    ),
-    "files.writers": (
-        "upper bound where a file has one record of all ranks: all of them, or as many as there are writes, or the one "
-        "that moved all bytes"
-    ),
+    **{
+        f"files.{who}": "upper bound where a file has one record of all ranks: all of them, or as many as there are "
+        f"{calls}, or the one that moved all bytes"
+        for who, calls in (("readers", "reads"), ("writers", "writes"))
+    },
     "workflow.app_dependencies": (
         "by file and the order of runs: an app depends on one that wrote a file before the last read of it; whose "
         "bytes were read is not counted"
@@ -142,12 +139,8 @@ KEPT = {
     "io.footprint": _FROM_DXT,
     "io.transfer_size": f"{_FROM_DXT}; histogram by the source's own bins, whose upper end belongs to them",
     "io.access_pattern": f"{_FROM_DXT}; whether a file was opened again between two of them is not recorded",
-    "files.readers": _FROM_DXT,
-    "files.writers": _FROM_DXT,
-    "files.stride": _FROM_DXT,
-    "apps.balance.busiest_bytes": _FROM_DXT,
-    "apps.balance.reading_processes": _FROM_DXT,
-    "apps.balance.writing_processes": _FROM_DXT,
+    **dict.fromkeys(("files.readers", "files.writers", "files.stride", "apps.balance.busiest_bytes"), _FROM_DXT),
+    **dict.fromkeys(("apps.balance.reading_processes", "apps.balance.writing_processes"), _FROM_DXT),
 }
 """For counts whose reads and writes were all traced by DXT."""
 

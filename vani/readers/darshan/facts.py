@@ -200,31 +200,29 @@ def without_contradictions(
     sound, problems = dict(modules), []
     unsound: dict[str, set[Unsound]] = {}
     for name in set(modules) & {"MPI-IO", "H5D", "PNETCDF_VAR"}:
-        counters, prefix = dict(modules[name].counters), "MPIIO" if name == "MPI-IO" else name
+        module, counters = modules[name], dict(modules[name].counters)
         for side, moved in (("READ", "BYTES_READ"), ("WRITE", "BYTES_WRITTEN")):
-            wrapped = _below_sizes(counters, f"{prefix}_SIZE_{side}_AGG_", f"{prefix}_{moved}")
+            wrapped, counter = _below_sizes(module, f"SIZE_{side}_AGG_", moved), f"{module.prefix}_{moved}"
             if wrapped.any():
-                counters[f"{prefix}_{moved}"] = np.where(wrapped, -1, counters[f"{prefix}_{moved}"])
-                problems.append(f"{prefix}_{moved} is less than {_WRAPPED} in {wrapped.sum():,} records: unknown")
-        sound[name] = replace(modules[name], counters=counters)
+                counters[counter] = np.where(wrapped, -1, counters[counter])
+                problems.append(f"{counter} is less than {_WRAPPED} in {wrapped.sum():,} records: unknown")
+        sound[name] = replace(module, counters=counters)
     for name in ("POSIX", "STDIO"):
-        if (module := modules.get(name)) is None:
+        if name not in modules:
             continue
-        counters = dict(module.counters)
-        none = np.zeros(len(module), np.int64)
+        module, counters = modules[name], dict(modules[name].counters)
         sides: tuple[tuple[Literal["read", "written"], str, str, str], ...] = (
             ("read", "READS", "BYTES_READ", "SIZE_READ"),
             ("written", "WRITES", "BYTES_WRITTEN", "SIZE_WRITE"),
         )
         for done, calls, moved, size in sides:
-            count = counters.get(f"{name}_{calls}", none)
+            count = module.raw(calls)
             count = np.where(count == NO_VALUE, count, np.maximum(count, 0))
-            total = counters.get(f"{name}_{moved}", none)
             bins = [bin_ for bin_ in counters if bin_.startswith(f"{name}_{size}_")]
             # As floats: sums of damaged counters may exceed 64 bits.
             sized = np.sum([np.maximum(counters[bin_], 0) for bin_ in bins], axis=0, dtype=np.float64)
-            bytes_of_none = (total > 0) & (count == 0)
-            wrapped = _below_sizes(counters, f"{name}_{size}_", f"{name}_{moved}")
+            bytes_of_none = (module.raw(moved) > 0) & (count == 0)
+            wrapped = _below_sizes(module, f"{size}_", moved)
             too_many_sizes = (sized > count) & (count >= 0) & (f"{name}_{calls}" in counters)
             for wrong, columns, claim, what in (
                 (bytes_of_none, [f"{name}_{moved}"], f"bytes {done} by no call", "bytes"),
@@ -256,11 +254,9 @@ def without_contradictions(
 def data_sets(records: Records) -> list[tuple[str, list[str], int]]:
     """Dimensions and chunks of HDF5 data sets as the calls that would set them: function, arguments, and number."""
     module = records.modules.get("H5D")
-    none = np.zeros(0 if module is None else len(module), np.int64)
-    dims, chunk = (
-        none if module is None else module.counters.get(f"H5D_{name}", none)
-        for name in ("DATASPACE_NDIMS", "CHUNK_SIZE_D1")
-    )
+    if module is None:
+        return []
+    dims, chunk = module.raw("DATASPACE_NDIMS"), module.raw("CHUNK_SIZE_D1")
     # Records of data sets without data calls have no dimensions.
     known = (dims > 0) & (chunk >= 0)
     sizes, often = np.unique(dims[known], return_counts=True)
@@ -295,13 +291,11 @@ def _one_of(names: Sequence[str]) -> str:
 _WRAPPED: Final = "the sizes of its calls add up to, as a counter that wrapped at 2^32 is"
 
 
-def _below_sizes(counters: Mapping[str, NDArray[np.int64]], bins: str, moved: str) -> NDArray[np.bool_]:
+def _below_sizes(module: Module, bins: str, moved: str) -> NDArray[np.bool_]:
     """Records with fewer bytes than calls of these sizes move at least."""
-    total = counters.get(moved)
-    if total is None:
-        return np.zeros((), np.bool_)
+    total = module.raw(moved)
     # As floats: sums of damaged counters may exceed 64 bits.
-    number = (np.maximum(counters.get(f"{bins}{name}", 0), 0) for name in BINS[1:])
+    number = (module.count(f"{bins}{name}") for name in BINS[1:])
     least = sum(count * (end + 1.0) for count, end in zip(number, ENDS.tolist(), strict=True))
     below: NDArray[np.bool_] = (total >= 0) & (total < least)
     return below
@@ -332,9 +326,9 @@ def not_counted(records: Records, name_of: Mapping[int, str]) -> list[NotCounted
 def _mapped(records: Records, name_of: Mapping[int, str]) -> list[NotCounted]:
     """Files that were mapped into memory: Darshan counts the calls of mmap, but not their lengths."""
     module = records.modules.get("POSIX")
-    maps = None if module is None else module.counters.get("POSIX_MMAPS")
-    if module is None or maps is None or not (maps > 0).any():
+    if module is None or not (module.raw("MMAPS") > 0).any():
         return []
+    maps = module.raw("MMAPS")
     order = np.argsort(-maps, kind="stable")[: int((maps > 0).sum())]
     paths = tuple(dict.fromkeys(name_of.get(id_, "a file without a name") for id_ in module.id[order].tolist()))
     cause = f"mmap ({int(maps[maps > 0].sum()):,}): loads and stores in mapped memory are no calls"

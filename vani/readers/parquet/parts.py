@@ -137,12 +137,12 @@ class Parts:
             present &= set(schema.names)
             self._parts.append(part)
         self.columns = [c for c in self._types if c in present]
+        self._refuse_none()
+
+    def _refuse_none(self) -> None:
         if not self._parts:
-            raise TraceError(
-                f"no file can be read: {self.problems[0] if self.problems else 'there is none'}",
-                where=path,
-                todo="copy or convert it again",
-            )
+            why = self.problems[0] if self.problems else "there is none"
+            raise TraceError(f"no file can be read: {why}", where=self.path, todo="copy or convert it again")
 
     @staticmethod
     def _check(
@@ -153,23 +153,13 @@ class Parts:
     ) -> None:
         for name, target in {**required, **optional}.items():
             often = schema.names.count(name)
-            if often > 1:
-                raise UnknownFormatError(
-                    f"has {counted(often, 'column')} {name!r}", where=file, todo="convert the trace again"
-                )
-            if not often and name in optional:
+            kind = schema.field(name).type if often == 1 else None
+            if (not often and name in optional) or (kind is not None and _fits(kind, target)):
                 continue
-            if not often:
-                raise UnknownFormatError(
-                    f"has no column {name!r}",
-                    where=file,
-                    todo="convert the trace again; all columns are needed",
-                )
-            kind = schema.field(name).type
-            if not _fits(kind, target):
-                raise UnknownFormatError(
-                    f"column {name!r} contains {kind}, not {target}", where=file, todo="convert the trace again"
-                )
+            fault = f"has {counted(often, 'column')} {name!r}" if often else f"has no column {name!r}"
+            if kind is not None:
+                fault = f"column {name!r} contains {kind}, not {target}"
+            raise UnknownFormatError(fault, where=file, todo="convert the trace again; all columns are needed")
 
     @property
     def names(self) -> list[str]:
@@ -186,10 +176,7 @@ class Parts:
         self._parts = [p for p in self._parts if p.path != error.path]
         self.ranks = _MAX_RANKS
         self.problems.append(f"{error.path.name}: left out, {error.what}")
-        if not self._parts:
-            raise TraceError(
-                f"no file can be read: {self.problems[0]}", where=self.path, todo="copy or convert it again"
-            )
+        self._refuse_none()
 
     def batches(
         self, columns: list[str], ranks: range | None = None, left_out: Counter[str] | None = None
