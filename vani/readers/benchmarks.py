@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Final, Literal
 
 from vani.errors import InputError
+from vani.readers.files import readable
 from vani.schema.benchmark import Benchmark, BenchmarkPhase
 from vani.units import GiB, KiB, MiB, counted, format_rate
 
@@ -110,20 +111,15 @@ def read_output(path: Path) -> Output:
 
 
 def _output_text(path: Path) -> str:
-    try:
-        with path.open("rb") as file:
-            content = file.read(_MAX_OUTPUT // 2)
-            file.seek(0, 2)
-            if (length := file.tell()) > _MAX_OUTPUT:
-                file.seek(length - _MAX_OUTPUT // 2)
-                content += b"\n"
-            else:
-                file.seek(len(content))
-            content += file.read(_MAX_OUTPUT)
-    except OSError as error:
-        raise InputError(
-            f"cannot be read ({error.strerror or error})", where=path, todo="name a readable file"
-        ) from error
+    with readable(path), path.open("rb") as file:
+        content = file.read(_MAX_OUTPUT // 2)
+        file.seek(0, 2)
+        if (length := file.tell()) > _MAX_OUTPUT:
+            file.seek(length - _MAX_OUTPUT // 2)
+            content += b"\n"
+        else:
+            file.seek(len(content))
+        content += file.read(_MAX_OUTPUT)
     return content.decode("utf-8", "replace")
 
 
@@ -426,10 +422,5 @@ def _settings(folder: Path) -> dict[str, str]:
 
 
 def _read(path: Path) -> str:
-    try:
-        with path.open(encoding="utf-8", errors="replace") as file:
-            return file.read(_MAX_READ)
-    except OSError as error:
-        raise InputError(
-            f"cannot be read ({error.strerror or error})", where=path, todo="name a readable file"
-        ) from error
+    with readable(path), path.open(encoding="utf-8", errors="replace") as file:
+        return file.read(_MAX_READ)

@@ -293,7 +293,7 @@ _WRAPPED: Final = "the sizes of its calls add up to, as a counter that wrapped a
 
 def _below_sizes(module: Module, bins: str, moved: str) -> NDArray[np.bool_]:
     """Records with fewer bytes than calls of these sizes move at least."""
-    total = module.raw(moved)
+    total = module.counters.get(f"{module.prefix}_{moved}", np.full(len(module), -1))
     # As floats: sums of damaged counters may exceed 64 bits.
     number = (module.count(f"{bins}{name}") for name in BINS[1:])
     least = sum(count * (end + 1.0) for count, end in zip(number, ENDS.tolist(), strict=True))

@@ -120,6 +120,9 @@ def job_of(path: Path, numbers: tuple[int, int, int], times: tuple[float, float]
 class Log:
     """Regions of a log, inflated and checked on first use. All except DXT calls are then kept."""
 
+    mixed = 0
+    """Number of POSIX records that `rows` dropped because stream calls were added to them."""
+
     def __init__(self, file: LogFile) -> None:
         self._file, header = file, file.header
         self.path, self.version, self.digest = file.path, header.version, file.digest
@@ -210,20 +213,13 @@ class Log:
         rows[:, layout.first : behind] = bounded(rows[:, layout.first : behind], layout.largest)
         if "FOPENS" in layout.at:
             # Darshan 3.0 added stream calls to these records: `darshan-util` drops them.
-            rows = rows[rows[:, layout.first + layout.at["FOPENS"]] <= 0]
+            is_plain = rows[:, layout.first + layout.at["FOPENS"]] <= 0
+            rows, self.mixed = rows[is_plain], int((~is_plain).sum())
         check_ranks(self.path, module, rows[:, 1], self.job.processes)
         return rows, layout
 
     def refuse_moments(self) -> None:
         """Raise UnknownFormatError if call times are not relative to the start of the run; here they always are."""
-
-    def mixed(self) -> int:
-        """Number of POSIX records that `rows` drops because stream calls were added to them."""
-        region, layout = self._region("POSIX"), record_layouts.LAYOUTS["POSIX"][1]
-        if not region or self._versions[self._number["POSIX"]] != 1:
-            return 0
-        rows = np.frombuffer(region, f"{self._order}i8").reshape(-1, layout.size // 8)
-        return int((rows[:, layout.first + layout.at["FOPENS"]] > 0).sum())
 
     def _known(self, module: str, versions: Mapping[int, Any], version: int) -> Any:
         if version not in versions:
@@ -411,10 +407,6 @@ class OldLog(Log):
             for number, _, folder in (field for field in fields if len(field) == 3)
             if number.lstrip("-").isdecimal()
         }
-
-    def mixed(self) -> int:
-        """0: see the class."""
-        return 0
 
     def rows(self, module: str) -> tuple[Ints, record_layouts.RecordLayout]:
         """See `Log.rows`."""

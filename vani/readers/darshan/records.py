@@ -280,7 +280,7 @@ def read_records(log: Log, *, for_sums: bool = False) -> Records:
         job_id=job.job_id,
         metadata=job.metadata,
         targets=targets,
-        mixed=log.mixed(),
+        mixed=log.mixed,
     )
 
 

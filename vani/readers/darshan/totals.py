@@ -204,7 +204,7 @@ def read_totals(log: Log | Path, records: Records | None = None) -> Totals:
         file_system=kind,
         mount=mount,
         stripes=_stripes(records).get(-1 if busiest is None else busiest) or None,
-        complete=not log.lost_counters and not log.mixed() and not lost,
+        complete=not log.lost_counters and not records.mixed and not lost,
     )
 
 
