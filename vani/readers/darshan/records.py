@@ -303,13 +303,13 @@ def _module(log: Log, name: str) -> Module:
         parts = [names.get(record, "").partition(":/") for record in words[:, 0].copy().view(np.uint64).tolist()]
         ids = np.array([files.get(path, 0) if part else 0 for path, part, _ in parts], np.uint64).view(np.int64)
 
-    def missing(counter: str) -> NDArray[np.int64]:
-        return np.full(len(words), MISSING.get(counter, -1))
-
     return Module(
         ids.copy().view(np.uint64),
         words[:, 1],
-        {f"{prefix}_{name}": counters[name] if name in counters else missing(name) for name in newest.counters},
+        {
+            f"{prefix}_{name}": counters.get(name, np.full(len(words), MISSING.get(name, -1)))
+            for name in newest.counters
+        },
         {
             f"{prefix}_{name}": seconds[:, layout.at[name]] if name in layout.at else np.full(len(words), -1.0)
             for name in newest.times

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from vani.calls import DIRECT, LOCK, SYNCHRONOUS, Flag, Kind, Layer
 from vani.columns import distinct, to_arrow, to_numpy
 from vani.errors import TraceError
-from vani.readers.functions import Meaning, PositionRule, meaning_of
+from vani.readers.functions import PositionRule, meaning_of
 from vani.readers.otf2 import anchor_of, files_of
 from vani.readers.otf2.archive import Archive, offset_of, open_archive
 from vani.readers.paths import PathTable, classes_of
@@ -224,7 +224,8 @@ class Calls:
             *(process, thread, self._functions.number(name), meaning.layer, meaning.kind),
             min(len(self._stack), _DEEPEST),
             meaning.rule if of_file_system else PositionRule.NONE,
-            int(_of_call(meaning)),
+            # Other flags depend on the call's events.
+            int(meaning.flags & (Flag.COLLECTIVE | Flag.DIRECTORY | Flag.STAT | Flag.RENAME | LOCK)),
             *(-1, NO_VALUE, NO_VALUE, start, 0),
         )
         for column, value in zip(self._columns.values(), values, strict=True):
@@ -337,11 +338,6 @@ class Calls:
             self._columns["rule"][row], self._columns["value"][row] = rule, value
 
 
-def _of_call(meaning: Meaning) -> Flag:
-    """Flags of a function that do not depend on its events."""
-    return meaning.flags & (Flag.COLLECTIVE | Flag.DIRECTORY | Flag.STAT | Flag.RENAME | LOCK)
-
-
 _LAYERS = {
     **{"POSIX": Layer.POSIX, "ISOC": Layer.STDIO, "MPI-IO": Layer.MPIIO, "HDF5": Layer.HDF5},
     **{"PnetCDF": Layer.PNETCDF, "NetCDF": Layer.NETCDF},
@@ -430,7 +426,8 @@ def _read(archive: Archive, anchor: Path) -> _Archive:
     regions = {
         region._ref: name
         for region in definitions.regions
-        for name in (_plain(region.name),)
+        # TAU writes `read()`.
+        for name in (region.name.removesuffix("()"),)
         if does_io(name, _word(region.region_role))
     }
     handles = {handle._ref: _handle(handle, files, paths) for handle in definitions.io_handles}
@@ -540,11 +537,6 @@ def _app(programs: set[str], anchor: Path) -> str:
     """The program that all processes ran, or the folder's name if they differ."""
     name = Path(programs.pop()).name if len(programs) == 1 else ""
     return name or app_name(anchor.resolve().parent.name)
-
-
-def _plain(name: str) -> str:
-    """A function's plain name, because TAU writes `read()`."""
-    return name.removesuffix("()")
 
 
 def _word(value: Any) -> str:

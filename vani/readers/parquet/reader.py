@@ -15,7 +15,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from vani.columns import distinct
 from vani.errors import TraceError
 from vani.readers.delivery import Delivery, Rows
 from vani.readers.parquet.parts import DamagedPartError, Parts, find_parts, rows_left_out
@@ -68,21 +67,9 @@ class FunctionNames(Codes):
         return code
 
 
-class PairCounter:
-    """Counts the ranks that name each file, each rank once per file."""
-
-    def __init__(self) -> None:
-        self._pairs = np.empty(0, dtype=np.int64)
-
-    def add(self, rank: Ints, file: NDArray[np.int32]) -> None:
-        """Record that `rank[i]` names `file[i]`; -1 is not a file."""
-        named = file >= 0
-        pairs = distinct(rank[named] << 32 | file[named])
-        self._pairs = distinct(self._pairs, pairs)
-
-    def users(self, files: int) -> NDArray[np.int32]:
-        """Number of ranks per file, shape (files,)."""
-        return np.bincount(self._pairs & 0xFFFFFFFF, minlength=files).astype(np.int32)
+def users_of(pairs: Ints, files: int) -> NDArray[np.int32]:
+    """Number of ranks per file, shape (files,), from distinct pairs `rank << 32 | file`."""
+    return np.bincount(pairs & 0xFFFFFFFF, minlength=files).astype(np.int32)
 
 
 class RankCounter:

@@ -108,9 +108,10 @@ class Recorder2ParquetReader(reader.ParquetReader):
         self._keys, self._signatures = keys, signatures
         probes = Probes(names.texts)
         probes.see(signatures, np.arange(len(signatures)))
-        pairs = reader.PairCounter()
+        pairs = np.empty(0, np.int64)
         for _, batch in self._parts.batches(["rank", *_HEAD, *_ARGUMENTS]):
-            pairs.add(reader.integers(batch["rank"]), signatures.file[self._ids(batch)])
+            file = signatures.file[self._ids(batch)]
+            pairs = distinct(pairs, (reader.integers(batch["rank"]) << 32 | file)[file >= 0])
         problems += signatures.problems
         if unresolved.any():
             lost = int(counts[unresolved].sum())
@@ -119,7 +120,7 @@ class Recorder2ParquetReader(reader.ParquetReader):
             calls=calls,
             paths=paths.paths,
             names=names.texts,
-            users=pairs.users(len(paths.paths)),
+            users=reader.users_of(pairs, len(paths.paths)),
             nested=bool((signatures.depth > 0).any()),
             facts=_facts(table, names.texts, counts),
             problems=problems,

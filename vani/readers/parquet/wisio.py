@@ -21,6 +21,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from vani.calls import Flag, Layer
+from vani.columns import distinct
 from vani.readers.delivery import Rows
 from vani.readers.functions import Meaning, PositionRule, layer_of, meaning_of
 from vani.readers.parquet import reader
@@ -118,7 +119,7 @@ class WisIOReader(reader.ParquetReader):
     _names: reader.FunctionNames
 
     def _tables(self) -> reader.KnownTables:
-        names, paths, pairs = reader.FunctionNames(), PathTable(), reader.PairCounter()
+        names, paths, pairs = reader.FunctionNames(), PathTable(), np.empty(0, np.int64)
         files = _Files(paths)
         counter, left_out = reader.RankCounter(), Counter[str]()
         nested = False
@@ -132,7 +133,7 @@ class WisIOReader(reader.ParquetReader):
             func = reader.coded(batch["func_id"], names.number)
             file = reader.coded(batch["file_name"], files.code)
             file[np.isin(func, _mistaken(names))] = -1
-            pairs.add(rank, file)
+            pairs = distinct(pairs, (rank << 32 | file)[file >= 0])
             nested = nested or bool("level" in batch and (reader.integers(batch["level"]) > 0).any())
             middle = (_seconds(batch["tstart"]) + _seconds(batch["tend"])) / 2
             tick = reader.integers(batch["tmid"]).astype(np.float64)
@@ -155,7 +156,7 @@ class WisIOReader(reader.ParquetReader):
             seconds, ticks = usual, 1.0
         self._tick_ns = _tick(seconds, ticks) * 1e9
         self._files, self._names = files, names
-        users = pairs.users(len(paths.paths))
+        users = reader.users_of(pairs, len(paths.paths))
         return reader.KnownTables(
             calls=calls, paths=paths.paths, names=names.texts, users=users, nested=nested, problems=problems
         )
