@@ -256,8 +256,9 @@ def _measurements(
     every = wording.REMARKS | wording.KEPT if len(segments) and segments.whole[rows.included].all() else wording.REMARKS
     remarks = every if layouts else every | dict.fromkeys(LAYOUT, NO_LAYOUTS)
     lost = frozenset[Beside]().union(*(run.dropped for run in counts))
-    remarks |= {name: wording.DROPPED["layouts"] for name in LAYOUT
-        if "layouts" in lost} | wording.of_many_segments(lost)
+    remarks = remarks | dict.fromkeys(LAYOUT if "layouts" in lost else (), wording.DROPPED["layouts"])
+    if "many_segments" in lost:
+        remarks = remarks | {"traces.records": f"{remarks['traces.records']}; {wording.DROPPED['many_segments']}"}
     extensions = _extensions()
     results = [
         spent,

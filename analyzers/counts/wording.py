@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 
 from vani.analyzers.measures.extents import ExchangeCounts, ProcessExtents
 from vani.analyzers.measures.io_time import ClockSkew
@@ -143,10 +143,3 @@ KEPT = {
     **dict.fromkeys(("apps.balance.reading_processes", "apps.balance.writing_processes"), _FROM_DXT),
 }
 """For counts whose reads and writes were all traced by DXT."""
-
-
-def of_many_segments(lost: Collection[Beside]) -> dict[str, str]:
-    """The remark that there are too many traced calls to use individually; empty if there are not."""
-    if "many_segments" not in lost:
-        return {}
-    return {"traces.records": f"{REMARKS['traces.records']}; {DROPPED['many_segments']}"}

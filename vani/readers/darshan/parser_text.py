@@ -27,6 +27,7 @@ from vani.site import BUDGET
 Ints = NDArray[np.int64]
 
 _TOTAL = re.compile(r"total_[A-Za-z0-9_-]+: ")
+"""A sum printed by `darshan-parser --total` (or `--all`)."""
 _SIGNS: Sequence[tuple[str, tuple[str, ...], str]] = (
     (
         "darshan-dxt-parser",
@@ -51,11 +52,6 @@ _SIGNS: Sequence[tuple[str, tuple[str, ...], str]] = (
 _EMPTY = "# no module data available"
 """Line that `darshan-parser` prints for a log without records."""
 _TODO: Final = "name the log itself, or print its counters with `darshan-parser LOG > FILE` and name FILE"
-
-
-def is_total(line: str) -> bool:
-    """Whether a line is a sum printed by `darshan-parser --total` (or `--all`)."""
-    return _TOTAL.match(line) is not None
 
 
 def refuse_other_texts(path: Path, sign: int, exe: str) -> None:
@@ -220,7 +216,7 @@ def parsed(path: Path, lines: Iterable[str]) -> Records:
             is_empty = is_empty or line.startswith(_EMPTY)
         if line.startswith("#"):
             _note(line, facts, mounts, partial, metadata)
-        elif line.strip() and not (is_total(line) or split):
+        elif line.strip() and not (_TOTAL.match(line) or split):
             fields = line.split("\t", _FIELDS - 1)
             if len(fields) < _FIELDS or not (_RANK.fullmatch(fields[1]) and fields[2].isdecimal()):
                 if not modules:
