@@ -24,11 +24,9 @@ from vani.models.forwarding import (
     Rate,
     Scenario,
     choose,
-    fewest,
     measured,
     nearest,
     offset,
-    oracle,
     regrets,
     speedups,
 )
@@ -44,6 +42,23 @@ LEGAL: dict[str, tuple[int, ...]] = {"direct access allowed": (0, 1, 2, 4, 8), "
 
 Way = Callable[[Pattern, Sequence[Scenario], Sequence[int]], int | None]
 """A method of choosing: takes a pattern, the known curves and the legal numbers; returns None if it refuses."""
+
+
+def oracle(curve: Mapping[int, Rate], allowed: Iterable[int]) -> int:
+    """The number with the best mean, the first of equals: ORACLE of Bez et al."""
+    return max(allowed, key=lambda n: curve[n].mean)
+
+
+def fewest(curve: Mapping[int, Rate], allowed: Iterable[int], tolerance: float) -> int | None:
+    """The fewest I/O nodes within `tolerance`, 0..1, of the best mean; None if no allowed number was measured."""
+    known = [n for n in allowed if n in curve]
+    if not known:
+        return None
+    best = max(curve[n].mean for n in known)
+    # Direct access needs no I/O node, but its rates scatter most: it must be the best, not nearly the best.
+    if 0 in known and curve[0].mean >= best:
+        return 0
+    return min(n for n in known if n and curve[n].mean >= (1 - tolerance) * best)
 
 
 def near_curves(pattern: Pattern, shown: Sequence[Scenario], allowed: Sequence[int]) -> int | None:

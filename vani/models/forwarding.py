@@ -19,9 +19,6 @@ If that mean regret is above `most_regret`, the near curves contradict each othe
 repetitions, this choice loses about half as much as one from the pattern's own curve alone, because five repetitions
 scatter more than neighbouring patterns differ (`python -m benchmarks.models --forwarding`).
 
-`oracle` is the paper's method, the best mean of the pattern's own curve (ORACLE of Bez et al., section 3.2). `nearest`
-and `fewest` apply it to the nearest pattern at any distance. Both serve as baselines.
-
 The bundled data, for MareNostrum 4 only, are 189 measured patterns (data/forge_mn4.csv; writes with O_DIRECT).
 
 Prefetch (AIOT, equation 2): chunk = prefetch buffer * forwarding nodes / files that are read.
@@ -247,28 +244,11 @@ def choose(
     )
 
 
-def oracle(curve: Mapping[int, Rate], allowed: Iterable[int]) -> int:
-    """The number with the best mean, the first of equals: ORACLE of Bez et al."""
-    return max(allowed, key=lambda n: curve[n].mean)
-
-
 def nearest(pattern: Pattern, scenarios: Iterable[Scenario]) -> tuple[Scenario, float]:
     """The scenario nearest to a pattern, at any distance, and that distance in doublings (see the module)."""
     alike = [s for s in scenarios if s.pattern.kind == pattern.kind]
     best = min(alike, key=lambda scenario: offset(pattern, scenario.pattern).distance)
     return best, offset(pattern, best.pattern).distance
-
-
-def fewest(curve: Mapping[int, Rate], allowed: Iterable[int], tolerance: float) -> int | None:
-    """The fewest I/O nodes within `tolerance`, 0..1, of the best mean; None if no allowed number was measured."""
-    known = [n for n in allowed if n in curve]
-    if not known:
-        return None
-    best = max(curve[n].mean for n in known)
-    # Direct access needs no I/O node, but its rates scatter most: it must be the best, not nearly the best.
-    if 0 in known and curve[0].mean >= best:
-        return 0
-    return min(n for n in known if n and curve[n].mean >= (1 - tolerance) * best)
 
 
 def speedups(rates: Mapping[int, Rate], before: int, after: int) -> tuple[float, float, float]:

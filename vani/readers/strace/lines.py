@@ -125,11 +125,6 @@ class LineReader:
                     yield self._block(data[:end])
             self.cut = bool(rest)
 
-    @property
-    def unfinished(self) -> list[int]:
-        """Threads that are inside one of the calls at the end of the lines read."""
-        return list(self._begun)
-
     def _block(self, data: bytes) -> Block:
         begun = b"".join(self._begun.values())
         lines = _lines(begun + data)
