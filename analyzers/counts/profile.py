@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 
@@ -259,6 +259,7 @@ def _measurements(
     remarks = remarks | dict.fromkeys(LAYOUT if "layouts" in lost else (), wording.DROPPED["layouts"])
     if "many_segments" in lost:
         remarks = remarks | {"traces.records": f"{remarks['traces.records']}; {wording.DROPPED['many_segments']}"}
+    causes = [wording.DROPPED[what] for what in ("segments", "many_segments", "heat") if what in lost]
     extensions = _extensions()
     results = [
         spent,
@@ -283,7 +284,7 @@ def _measurements(
         processes=processes,
         results=measurements.Results(results, unknown=wording.UNKNOWN, otherwise=wording.OTHERWISE),
         formats_on_disk=formats_on_disk(workload, processes.files.file, listed),
-        unknown=wording.UNKNOWN_ATTRIBUTES | {"phases": _why_no_phases(lost)},
+        unknown=wording.UNKNOWN_ATTRIBUTES | {"phases": "; ".join((wording.UNKNOWN_ATTRIBUTES["phases"], *causes))},
         layouts=layouts,
         mounts=mounts_of(counts),
         targets=targets_of(contexts, counts, rows),
@@ -296,11 +297,6 @@ def _measurements(
         remarks=remarks | {f"extensions.{name}": wording.OTHERWISE for name in extensions},
         extensions=dict.fromkeys(extensions),
     )
-
-
-def _why_no_phases(lost: Collection[Beside]) -> str:
-    causes = (wording.DROPPED[what] for what in ("segments", "many_segments", "heat") if what in lost)
-    return "; ".join((wording.UNKNOWN_ATTRIBUTES["phases"], *causes))
 
 
 @cache

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
 
@@ -167,17 +166,13 @@ class Module:
     def __len__(self) -> int:
         return len(self.id)
 
-    @cached_property
-    def _nothing(self) -> Ints:
-        return np.zeros(len(self), np.int64)
-
     def raw(self, name: str) -> Ints:
         """A counter as stored, by its name without the prefix; 0 if no record has it."""
-        return self.counters.get(f"{self.prefix}_{name}", self._nothing)
+        return self.counters.get(f"{self.prefix}_{name}", np.zeros(len(self), np.int64))
 
     def count(self, *names: str) -> Ints:
         """Sum of counters per record; uncounted ones are 0."""
-        total: Ints = sum((np.maximum(self.raw(name), 0) for name in names), self._nothing)
+        total: Ints = sum((np.maximum(self.raw(name), 0) for name in names), np.zeros(len(self), np.int64))
         return total
 
     def seconds(self, name: str) -> Floats:

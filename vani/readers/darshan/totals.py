@@ -252,13 +252,8 @@ def _slowest(moving: list[Module], spent: list[Floats], processes: int) -> float
 
 
 def _writers(moving: list[Module], processes: int) -> int | None:
-    writers = []
-    for module in moving:
-        wrote = module.count("WRITES") > 0
-        if processes > 1 and bool((wrote & (module.rank < 0)).any()):
-            return None
-        writers.append(module.rank[wrote])
-    return len(distinct(np.concatenate(writers)))
+    ranks = np.concatenate([module.rank[module.count("WRITES") > 0] for module in moving])
+    return None if processes > 1 and (ranks < 0).any() else len(distinct(ranks))
 
 
 _MAX_TARGETS: Final = 8

@@ -479,7 +479,8 @@ def _read(archive: Archive, anchor: Path) -> _Archive:
         places=_places(definitions),
         last_ns=last,
         start_unix_s=None if realtime >= 1 << 63 else realtime / 1e9,
-        app=_app(programs, anchor),
+        # The folder names a run of several programs.
+        app=(len(programs) == 1 and Path(*programs).name) or app_name(anchor.resolve().parent.name),
         problems=problems,
     )
 
@@ -531,12 +532,6 @@ def _host(process: Any) -> str:
     while node is not None and node.class_name != "node":
         node = node.parent
     return "" if node is None else str(node.name)
-
-
-def _app(programs: set[str], anchor: Path) -> str:
-    """The program that all processes ran, or the folder's name if they differ."""
-    name = Path(programs.pop()).name if len(programs) == 1 else ""
-    return name or app_name(anchor.resolve().parent.name)
 
 
 def _word(value: Any) -> str:
