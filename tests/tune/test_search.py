@@ -75,6 +75,17 @@ def test_faster_of_two_values_is_repeated_and_proven_within_five_runs(faster):
     assert (tuned.result.verdict, tuned.result.candidates) == ("proven", [faster])
 
 
+def test_values_of_a_setting_that_are_equally_fast_do_not_hide_each_other():
+    tuned = session(3, most_runs=9)
+    layouts = [Setting(layout=f"-c {count}") for count in (2, 4, 8)]
+    values = [known.model_copy(update={"setting": layout}) for known, layout in zip(tuned.candidates, layouts, strict=True)]
+    # As measured on CephFS.
+    times = iter([3.2, 1.4, 1.4, 1.4, 3.2, 1.3, 1.6, 1.4, 1.2])
+    tuned = simulated(tuned.model_copy(update={"candidates": values}), lambda candidates: next(times))
+    assert tuned.result.verdict == "proven"
+    assert tuned.result.low > 1.5
+
+
 def test_setting_that_no_rule_recommends_is_not_added_to_a_large_gain():
     tuned = session(3, most_runs=9)
     trials = [tuned.candidates[0], *(item.model_copy(update={"rule": "trial"}) for item in tuned.candidates[1:])]

@@ -20,7 +20,7 @@ number of candidates (Bonferroni), and between early looks, the end, and extensi
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
@@ -96,13 +96,19 @@ _NOTABLE: Final = 0.01
 """Error rate of the test by which the model contains another effect (our choice, by simulation)."""
 
 
-def _model(runs: Sequence[tuple[Combination, float]], tried: Sequence[int]) -> Fit:
-    """The clearest gain, and each further effect with evidence of its own (forward selection)."""
+def _model(
+    runs: Sequence[tuple[Combination, float]], tried: Sequence[int], others: Mapping[int, Combination]
+) -> Fit:
+    """The clearest gain, and each further effect with evidence of its own (forward selection).
+
+    Each enters with `others`, the other values of its setting: runs with these are no runs without a setting.
+    """
     fit = fitted(runs, ())
     while left := [index for index in tried if index not in fit.columns]:
-        wider = [fitted(runs, (*fit.columns, index)) for index in left]
-        best = max(wider, key=lambda item: abs(item.ratios[-1]) if fit.columns else item.ratios[-1])
-        if best.freedom < 1 or (fit.columns and abs(best.ratios[-1]) < _quantile(_NOTABLE, best.freedom)):
+        place = len(fit.columns)
+        wider = [fitted(runs, tuple(dict.fromkeys((*fit.columns, index, *others[index])))) for index in left]
+        best = max(wider, key=lambda item: abs(item.ratios[place]) if place else item.ratios[place])
+        if best.freedom < 1 or (place and abs(best.ratios[place]) < _quantile(_NOTABLE, best.freedom)):
             break
         fit = best
     return fit
@@ -229,7 +235,10 @@ class _Search:
     @cached_property
     def fit(self) -> Fit:
         """The model that decides."""
-        return _model(self.runs, self.tried)
+        others = {
+            index: tuple(other for other in self.tried if not self._fits(other, [index])) for index in self.tried
+        }
+        return _model(self.runs, self.tried, others)
 
     @property
     def error_rates(self) -> tuple[float, float]:
