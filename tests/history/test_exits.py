@@ -1,4 +1,4 @@
-"""Figures of a history for other programs: Prometheus' own parser reads them."""
+"""Exports of a history for other programs: rows as Parquet, and figures that Prometheus' own parser reads."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 
 from tests.history.test_serve import HOSTILE
@@ -15,6 +16,7 @@ from vani import centre
 from vani.centre.history.rows import Verdict
 from vani.centre.history.runs import write
 from vani.centre.history.runs.store import Store
+from vani.errors import InputError
 
 TIMES = "[" + ", ".join(f"[{target}, 1.0, {100.0 if target == 3 else 1.0}, 1e6]" for target in range(8)) + "]"
 
@@ -29,6 +31,19 @@ def db(tmp_path_factory: pytest.TempPathFactory) -> Path:
         write.add_runs(connection, rows)
         write.put(connection, [verdict])
     return place
+
+
+def test_parquet_has_a_row_for_each_run_and_the_advice_on_judged_ones(db, tmp_path):
+    assert centre.history_export_runs(tmp_path / "runs.parquet", db=db) == 22
+    rows = {row["digest"]: row for row in pq.read_table(tmp_path / "runs.parquet").to_pylist()}
+    first = rows[f"{0:064x}"]
+    assert (first["waiting_s"], first["advice_rule"], first["advice_saved_s"]) == (40.0, "LUS002", 6.0)
+    assert first["submitted_at"].timestamp() == first["submitted"] == NOVEMBER
+    odd = rows[f"{90:064x}"]
+    assert (odd["application"], odd["submitted_at"], odd["advice_rule"]) == (HOSTILE, None, None)
+    assert [path.name for path in tmp_path.iterdir()] == ["runs.parquet"]
+    with pytest.raises(InputError):
+        centre.history_export_runs(tmp_path / "none" / "runs.parquet", db=db)
 
 
 def test_metrics_are_read_by_prometheus(db):

@@ -141,6 +141,7 @@ def test_endless_jobs_are_reported_with_their_stalled_flows():
     assert "target 3 stands still, and 1 phase waits behind it" in left.reason
     assert plan.outcomes[0].makespan_s is None
     assert plan.outcomes[0].jobs[1].end_s is not None
+    assert plan.timeline[-1].end_s == pytest.approx(0.5)
 
 
 def test_recovered_target_costs_the_time_it_was_away():

@@ -129,3 +129,13 @@ def test_ends_with_a_tolerance_are_within_one_percent_of_exact_ones():
     assert near.events < exact.events / 2
     assert np.abs(near.flow_end / exact.flow_end - 1).max() <= 0.01
     assert near.moved.sum() == pytest.approx(exact.moved.sum())
+
+
+@pytest.mark.slow
+def test_steps_are_bounded_in_number_and_contain_all_bytes():
+    work, resources = crowd(1000, 100, 4)
+    found = run(work, resources, keep_steps=True)
+    assert found.events >= 900
+    assert len(found.steps) <= 800
+    assert sum(one.moved.sum() for one in found.steps) == pytest.approx(work.amount.sum())
+    assert all(a.end == b.begin for a, b in zip(found.steps, found.steps[1:], strict=False))

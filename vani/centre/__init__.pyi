@@ -3,6 +3,7 @@ from .history.accounting import is_accounting_file as is_accounting_file
 from .history.add import AddedAndJudged as AddedAndJudged
 from .history.add import history_add as history_add
 from .history.exchange import history_export as history_export
+from .history.exchange import history_export_runs as history_export_runs
 from .history.exchange import history_import as history_import
 from .history.maintenance import history_anonymise as history_anonymise
 from .history.maintenance import history_damaged as history_damaged

@@ -1,4 +1,4 @@
-"""A whole history copied to another one."""
+"""A whole history copied to another one, or its runs as a Parquet file for other programs."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import os
 import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
@@ -154,3 +155,42 @@ def refuse_impossible_values(row: Any) -> None:
         check_target_times(row.target_times)
         if row.kind not in _KINDS_OF_RUNS or row.processes < 1 or (row.submitted or 0) >= _LATEST:
             raise ValueError("no such run is possible")
+
+
+_PAGE: Final = 50_000
+_ADVICE: Final = ("system", "saved_low_s", "saved_s", "saved_high_s", "rule", "setting", "why")
+
+
+def history_export_runs(path: PathLike, *, db: PathLike | None = None) -> int:
+    """Write all runs, with the advice on judged ones; return their number.
+
+    The file is written completely or not at all.
+
+    Raises
+    ------
+    InputError
+        The file cannot be written.
+    """
+    import pyarrow as pa  # noqa: PLC0415 - heavy, and other commands need none of it
+    import pyarrow.parquet as pq  # noqa: PLC0415
+
+    kinds = {int: pa.int64(), float: pa.float64(), bool: pa.bool_(), str: pa.string()}
+    columns = {column.name: column for column in tables.runs.columns if column.name != "id"}
+    columns |= {f"advice_{name}": tables.judged.c[name] for name in _ADVICE}
+    fields = [pa.field(name, kinds[column.type.python_type]) for name, column in columns.items()]
+    schema = pa.schema([*fields, pa.field("submitted_at", pa.timestamp("us", tz="UTC"))])
+    number = 0
+    with (
+        Store(db).reading() as connection,
+        _partial(Path(path)) as partial,
+        pq.ParquetWriter(partial, schema) as file,
+    ):
+        for page in read.pages(connection, tables.runs, "id", _PAGE):
+            judged = read.verdicts_of(connection, [row["digest"] for row in page])
+            for row in page:
+                advice, seconds = judged.get(row["digest"]), row["submitted"]
+                row |= {f"advice_{name}": getattr(advice, name, None) for name in _ADVICE}
+                row["submitted_at"] = None if seconds is None else datetime.fromtimestamp(seconds, UTC)
+            file.write_table(pa.Table.from_pylist(page, schema=schema))
+            number += len(page)
+    return number

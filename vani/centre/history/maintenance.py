@@ -14,7 +14,7 @@ import click
 from pydantic import Field
 
 from vani.centre.history.accounting import history_import_jobs, is_accounting_file
-from vani.centre.history.exchange import history_export, history_import
+from vani.centre.history.exchange import history_export, history_export_runs, history_import
 from vani.centre.history.names import Names, PlainNames
 from vani.centre.history.ranking_text import damaged
 from vani.centre.history.rows import AccountedJob, AnyRow, Source, StoredRun, Verdict
@@ -284,13 +284,20 @@ def anonymise_command(settings: AnonymiseSettings) -> None:
     click.echo(f"{counted(number, 'run')} anonymised; the key is in {settings.key}", err=True)
 
 
+class ExportSettings(HistorySettings):
+    """The form of an export."""
+
+    parquet: bool = Field(False, description="Write Parquet with one row per run, for other programs.")
+
+
 @click.command("export")
-@settings_options(HistorySettings)
+@settings_options(ExportSettings)
 @output_option(help="File to write.", required=True)
-def export_command(settings: HistorySettings, output: Path) -> None:
+def export_command(settings: ExportSettings, output: Path) -> None:
     """Export the whole history to one SQLite file, for another database."""
     check_outputs([output], [Path(settings.db) if settings.db else None])
-    click.echo(f"{counted(history_export(output, db=settings.db), 'run')} exported", err=True)
+    export = history_export_runs if settings.parquet else history_export
+    click.echo(f"{counted(export(output, db=settings.db), 'run')} exported", err=True)
 
 
 @click.command("import")

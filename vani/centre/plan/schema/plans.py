@@ -659,9 +659,19 @@ class SimulatedVariant(Model):
     events: Count = Field(description="number of events of the median run")
 
 
+class Moment(Model):
+    """An interval of time of the last variant."""
+
+    begin_s: Amount = Field(description="start of the interval")
+    end_s: Amount = Field(description="end of the interval")
+    rates: list[Amount] = Field(description="bytes per second of each job, in the order of `jobs`")
+    busy: dict[str, Ratio] = Field(description="busy share of the busiest member of each stage")
+
+
 class SimulatePlan(Plan):
     """The outcome of a simulation."""
 
     kind: Literal["simulate"] = Field(default="simulate", description="kind of plan: a simulation, which plans nothing")
     simulate: SimulateSettings = Field(description="settings of the request")
     outcomes: list[SimulatedVariant] = Field(description="results by variant; the first is `before`, the last `after`")
+    timeline: list[Moment] = Field(description="intervals of the median run of the last variant, at most 400")

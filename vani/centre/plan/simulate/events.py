@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 import numpy as np
@@ -88,6 +88,65 @@ def max_min(usage: Usage, capacity: Floats) -> tuple[Floats, Ints]:
     return rate, bound
 
 
+# A bounded record of what happens between events.
+
+_MAX: Final = 400
+_LEAST: Final = 20
+_MAX_FIGURES: Final = 100_000
+
+
+def most_steps(jobs: int) -> int:
+    """Number of steps to keep for a number of jobs."""
+    return max(_LEAST, min(_MAX, _MAX_FIGURES // max(1, jobs)))
+
+
+@dataclass(frozen=True)
+class Step:
+    """A step from `begin` to `end`, in seconds."""
+
+    begin: float
+    end: float
+    moved: Floats
+    """Bytes by job, shape (jobs,)."""
+    carried: Floats
+    """Seconds of full use by kind of resource, summed over members, shape (kinds,)."""
+    most: Floats
+    """Seconds of full use of the busiest member of each kind, shape (kinds,)."""
+
+
+@dataclass
+class Steps:
+    """Steps of a run. If there are too many, neighbours are merged.
+
+    `kind` has the kind of each resource, from 0 to `kinds` - 1.
+    """
+
+    kind: Ints
+    kinds: int
+    rows: list[Step] = field(default_factory=list)
+
+    def add(self, begin: float, end: float, moved: Floats, carried: Floats) -> None:
+        """Add a step; `carried` is by resource."""
+        most = np.zeros(self.kinds)
+        np.maximum.at(most, self.kind, carried)
+        together = np.bincount(self.kind, carried, minlength=self.kinds).astype(np.float64)
+        self.rows.append(Step(begin, end, moved, together, most))
+        if len(self.rows) > 2 * most_steps(len(moved)):
+            self.rows = [_joined(*self.rows[n : n + 2]) for n in range(0, len(self.rows), 2)]
+
+
+def _joined(step: Step, other: Step | None = None) -> Step:
+    if other is None:
+        return step
+    return Step(
+        step.begin,
+        other.end,
+        step.moved + other.moved,
+        step.carried + other.carried,
+        step.most + other.most,
+    )
+
+
 # The event loop of the simulation. Rates are constant between two events.
 
 _GONE: Final = 1e-9
@@ -161,6 +220,7 @@ class SimulatedRun:
     events: int = 0
     elapsed: float = 0.0
     """Time of the last event."""
+    steps: list[Step] = field(default_factory=list)
 
 
 def run(
@@ -169,6 +229,7 @@ def run(
     changes: Sequence[Change] = (),
     *,
     tolerance: float = 0.0,
+    keep_steps: bool = False,
 ) -> SimulatedRun:
     """Run until all flows end, or until no flow can make progress.
 
@@ -177,8 +238,10 @@ def run(
     tolerance
         Flows that end within this share of the shortest flow's length of each other form one event: each ends at its
         own time, but the resources that they free are shared again only once. 0: every end is an event.
+    keep_steps
+        Keep the steps between events.
     """
-    return _Clock(work, resources, changes, tolerance).run()
+    return _Clock(work, resources, changes, tolerance, keep_steps).run()
 
 
 class _Clock:
@@ -188,11 +251,13 @@ class _Clock:
         resources: Resources,
         changes: Sequence[Change],
         tolerance: float,
+        keep_steps: bool,
     ) -> None:
         flows, self.work = len(work.count), work
         self.capacity = resources.capacity.copy()
         self.full = resources.capacity
         self.kind_of = np.append(resources.kind, resources.kinds)
+        self.steps = Steps(resources.kind, resources.kinds) if keep_steps else None
         self.changes = sorted(changes, key=lambda change: (change.time, change.resource))
         self.changed = 0
         self.tolerance = tolerance
@@ -246,6 +311,8 @@ class _Clock:
         self.result.elapsed = self.now
         began = ~np.isnan(self.result.flow_begin)
         self.result.flow_end[began & np.isnan(self.result.flow_end)] = math.inf
+        if self.steps is not None:
+            self.result.steps = self.steps.rows
         begun = ~np.isnan(self.result.phase_begin)
         self.result.phase_end[begun & np.isnan(self.result.phase_end)] = math.inf
         return self.result
@@ -323,6 +390,8 @@ class _Clock:
         totals.moved += by_job
         totals.carried += carried
         totals.events += 1
+        if self.steps is not None and step > 0:
+            self.steps.add(self.now, self.now + step, by_job, carried)
         began, self.now = self.now, self.now + step
         self._end_segments(active[over], began + ends[over])
 

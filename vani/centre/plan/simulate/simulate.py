@@ -16,6 +16,7 @@ from vani.centre.plan.inputs import layout_files_of, loaded, plan_input, read_la
 from vani.centre.plan.schema.jobs import Jobs
 from vani.centre.plan.schema.plans import (
     Left,
+    Moment,
     Plan,
     PlanInput,
     SimulatedJob,
@@ -27,7 +28,7 @@ from vani.centre.plan.schema.plans import (
 )
 from vani.centre.plan.schema.scenario import Placement, Scenario, Variant
 from vani.centre.plan.schema.snapshot import Snapshot
-from vani.centre.plan.simulate.events import Change, Floats, SimulatedRun, run
+from vani.centre.plan.simulate.events import Change, Floats, SimulatedRun, most_steps, run
 from vani.centre.plan.simulate.flows import Built, build
 from vani.centre.plan.simulate.jobs import (
     Choices,
@@ -184,7 +185,7 @@ def play(
             )
         changes = _changes(failures, machine, built, where)
         used = tolerance_for(len(built.work.count), tolerance)
-        runs.append((built, run(built.work, built.resources, changes, tolerance=used)))
+        runs.append((built, run(built.work, built.resources, changes, tolerance=used, keep_steps=True)))
     return Played(
         variant, placement, serial, pieces, plans, machine, jobs, choices, runs, changes, used, lacks, notes
     )
@@ -296,6 +297,7 @@ def simulate(
         inputs=list(inputs),
         simulate=SimulateSettings(seeds=scenario.seeds, tolerance=last.tolerance, alone=alone),
         outcomes=outcomes,
+        timeline=_timeline(last),
         expected=_expected(played) if len(played) > 1 else None,
         unplaced=list(_never(played)),
         over_capacity=list(_over(played)),
@@ -394,6 +396,28 @@ def _stages(played: Played, built: Built, run: SimulatedRun) -> Iterable[Simulat
                 most=float(busy.max()),
                 busiest=int(busy.argmax()),
             )
+
+
+def _timeline(played: Played) -> list[Moment]:
+    _, run = played.runs[played.median]
+    steps = run.steps
+    every = -(-len(steps) // most_steps(len(played.jobs))) or 1
+    moments = []
+    for at in range(0, len(steps), every):
+        chunk = steps[at : at + every]
+        length = chunk[-1].end - chunk[0].begin
+        if length <= 0:
+            continue
+        most = np.sum([step.most for step in chunk], axis=0) / length
+        moments.append(
+            Moment(
+                begin_s=chunk[0].begin,
+                end_s=chunk[-1].end,
+                rates=(np.sum([step.moved for step in chunk], axis=0) / length).tolist(),
+                busy={kind: float(share) for kind, share in zip(KINDS, most, strict=True) if share > 0},
+            )
+        )
+    return moments
 
 
 def _with_alone(
