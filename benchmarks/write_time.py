@@ -2,8 +2,8 @@
 
 The writes come from generated machines with known stages, OPRAEL's sweeps on the Tianhe prototype, and the 189
 patterns of MareNostrum 4; the last two need `../shared/data`. Then follow the values that Xie et al. (IPDPS 2019)
-print next to the bundled ones, the time of their search, and cases in which no model can be good: few
-submissions (IO500), and each machine predicted from the others.
+print next to the bundled ones, the time of their search, and cases in which no model can be good: a single run's time
+(the daily probes of TOKIO-ABC), few submissions (IO500), and each machine predicted from the others.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import numpy as np
 
 from benchmarks.data import DATA, Row, grouped, print_table, rows_of, run
 from tests.history.write_time_machines import CETUS, LARGE, LAWS, SMALL, TITAN, Machine, drawn, generated
+from vani.centre.history.daily import LAST, usual_range
 from vani.centre.write_time.choice import choose, judge
 from vani.centre.write_time.fit import with_paper_features
 from vani.centre.write_time.methods import METHODS, search
@@ -115,6 +116,10 @@ def print_paper() -> None:
         print(f"  {name}: {', '.join(f'{stage} {ratio:.3f}' for stage, ratio in ratios.items())}")
     count, seconds = search_seconds()
     print(f"\nLasso, exact paths of 255 subsets, {count:,} samples: {seconds:.1f} s")
+FIRST = 0.7
+"""Share of a benchmark's runs, in order of time, that precedes the predicted ones."""
+LEAST_RUNS = 20
+
 
 @dataclass(frozen=True)
 class Held:
@@ -136,6 +141,45 @@ class Held:
             f"{self.name}: {len(off):,} writes, {100 * (off <= 0.3).mean():.0f} ({100 * (off <= 0.2).mean():.0f}); "
             f"its interval holds {100 * self.within.mean():.0f} %"
         )
+
+
+def daily(machine: str, file: str) -> Held | None:
+    """Predict the last 30 % of each benchmark's runs from earlier ones, like `vani history daily`.
+
+    The time is that of the slowest process.
+    """
+    path = DATA / "tokio-abc" / file
+    if not path.exists():
+        return None
+    names = ("tot_bytes_written", "tot_bytes_read", "agg_perf_by_slowest")
+
+    def figures(row: Row) -> list[float]:
+        """Bytes written and read, MiB/s, and the start."""
+        return [float(row[name] or "nan") for name in (*(f"darshan_{n}_posix" for n in names), "darshan_start_time")]
+
+    def kind(row: Row) -> tuple[str, ...] | None:
+        written, read, rate, start = figures(row)
+        way = "write" if written > read else "read"
+        shared = "shared" if float(row[f"darshan_biggest_{way}_api_files"] or 0) < 10 else "own files"
+        known = rate > 0 and np.isfinite(start)
+        return (row["app"], row["_file_system"], way, shared, row["darshan_nprocs"]) if known else None
+
+    def timed(row: Row) -> tuple[float, float]:
+        written, read, rate, start = figures(row)
+        return start, (written + read) / 2**20 / rate
+
+    ratios: list[float] = []
+    within: list[bool] = []
+    for runs in grouped(path, kind, timed).values():
+        if len(runs) < LEAST_RUNS:
+            continue
+        seconds = np.array([one for _, one in sorted(runs)])
+        for at in range(int(FIRST * len(seconds)), len(seconds)):
+            ratio = seconds[at] / np.median(seconds[at - LAST : at])
+            low, high = usual_range(seconds[:at])
+            ratios.append(ratio)
+            within.append(low <= ratio <= high)
+    return Held(f"{machine}, same benchmark daily", np.array(ratios), np.array(within))
 
 
 def io500() -> Held | None:
@@ -192,9 +236,10 @@ def transferred(machines: dict[str, Samples]) -> Iterator[tuple[str, str, float]
 def print_limits(machines: dict[str, Samples]) -> None:
     """Print all cases."""
     print("\nLimits:")
-    held = io500()
-    if held is not None:
-        print(f"  {held}")
+    edison, mira = daily("Edison", "edison_2017-02_2018-02.csv.gz"), daily("Mira", "mira_2017-02_2017-10.csv.gz")
+    for held in (edison, mira, io500()):
+        if held is not None:
+            print(f"  {held}")
     for here, there, share in transferred(machines):
         print(f"  fitted to {here}, asked for {there}: at most {100 * share:.0f} within 30 %, by any method")
 

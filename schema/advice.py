@@ -228,10 +228,28 @@ class SystemRef(Model):
     sha256: str
 
 
+class NextRunBehaviour(Model):
+    """A behaviour that the next run may have."""
+
+    behaviour: Annotated[int, Field(ge=0)] = Field(description="number of the behaviour within the category")
+    probability: Annotated[float, Field(ge=0, le=1)]
+    run: str | None = Field(description="judged run with that behaviour; null if its profile and files no longer exist")
+
+
+class NextRun(Model):
+    """A run that has not happened yet, which the advice is for; gains and confidences are weighed by probability."""
+
+    application: str
+    user: str | None
+    processes: Annotated[int, Field(ge=0)] | None
+    behaviours: list[NextRunBehaviour] = Field(description="expected behaviours, most probable first")
+    default: str | None = Field(description="reason why no setting should be changed; null if enough is known")
+
+
 class Advice(SparseModel, Document):
     """The advice on a profile. Every evaluated rule is in one of the two lists."""
 
-    optional_keys: ClassVar[tuple[str, ...]] = ("notes", "remainder", "benchmark")
+    optional_keys: ClassVar[tuple[str, ...]] = ("next_run", "notes", "remainder", "benchmark")
 
     schema_: Literal["vani.advice/3"] = Field(alias="schema", default="vani.advice/3")
     profile: ProfileRef
@@ -260,6 +278,9 @@ class Advice(SparseModel, Document):
         default=None,
         description="one sentence for each file system whose mounts differ between trace and system description, or "
         "for which the advice is generic; left out if there are none",
+    )
+    next_run: NextRun | None = Field(
+        default=None, description="expected behaviour of the next run; left out if the advice is for an existing run"
     )
     benchmark: Benchmark | None = Field(
         default=None,

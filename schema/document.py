@@ -502,7 +502,7 @@ _TAKEN_BY = {
     "baseline": "a baseline, for `vani check PROFILE --baseline FILE`",
     "job": "facts of a job, for `vani profile TRACE --job FILE`",
     "jobs": "jobs, which `vani plan` takes",
-    "plan": "a plan, for `plans` of a scenario or `vani plan store PLAN`",
+    "plan": "a plan, for `vani plan check PLAN`",
     "policy": "a policy, for `vani check PROFILE --policy FILE`",
     "profile": "a profile, for `vani advise`, `report`, `check` and `diff`",
     "scenario": "a scenario, for `vani plan simulate SCENARIO`",

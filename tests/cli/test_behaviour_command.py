@@ -1,4 +1,4 @@
-"""`vani history predict`, `evaluate` and `phases`, from a user's view."""
+"""`vani history predict`, `evaluate` and `phases`, and `vani advise --next`, from a user's view."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import pytest
 
 from tests.history.logs import write_log
 from vani.centre.prediction.schema import BehaviourPrediction, Prediction
+from vani.schema.advice import Advice
 
 HEAD = "app,user,processes,start,end,bytes_read,bytes_written,metadata_ops"
 ROW = "a,u,4,{start},{end},0,{written},10"
@@ -61,6 +62,37 @@ def test_unknown_predictions_are_reported(run, db):
         assert done.status == 2
         assert done.line.startswith(why)
     assert run("history", "predict", application, "--database", "none.sqlite").status == 2
+
+
+def test_advice_before_a_run_comes_from_similar_runs(run, desk, db):
+    application = app_of(run, db)
+    done = run("advise", "--next", application, "--database", db, "-o", "a.yaml", "-q")
+    assert (done.status, done.err) == (0, "")
+    advice = Advice.load(desk / "a.yaml")
+    assert advice.next_run is not None
+    assert advice.next_run.default is None
+    assert advice.next_run.behaviours[0].run.endswith(".darshan")
+    assert advice.recommendations or advice.no_recommendation
+
+
+def test_defaults_remain_if_too_little_is_known(run, desk, db):
+    application = app_of(run, db)
+    shown = run("advise", "--next", application, "--processes", 7, "--database", db, "--format", "text")
+    assert shown.status == 0
+    assert "Leave the defaults as they are: no run with 7 processes is known" in shown.out.replace("\n", " ")
+    for log in (desk / "logs").rglob("*.darshan"):
+        log.unlink()
+    gone = run("advise", "--next", application, "--database", db, "--format", "text").out
+    assert "without a profile" in gone
+    assert "Leave the defaults as they are" in gone
+
+
+def test_advice_is_on_a_profile_or_on_a_next_run(run, desk):
+    assert "Missing argument 'PROFILE|TRACE' (or --next)" in run("advise").err
+    assert run("advise", "p.yaml", "--next", "a").line.startswith("p.yaml: --next excludes a profile")
+    assert run("advise", "p.yaml", "--user", "u").line.startswith(
+        "--user and --processes need --next"
+    )
 
 
 def test_a_table_of_runs_is_evaluated_with_all_known_and_with_those_that_had_ended(run, desk):

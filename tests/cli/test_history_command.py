@@ -32,14 +32,14 @@ def test_a_month_from_the_logs_to_the_letter(run, desk, month):
     assert (added.status, added.out) == (0, "")
     assert added.err.startswith("117 runs added (totals); ")
     assert "files damaged (vani history damaged)" in added.err
-    shown = run("history", "top", "--database", "h.sqlite", "--limit", 8)
+    shown = run("history", "top", "--database", "h.sqlite", "--limit", 3)
     assert (shown.status, shown.err) == (0, "")
     lines = shown.out.splitlines()
     assert lines[0].startswith("November 2026: 117 runs, ")
     # No curve of the machine shows what more targets gain.
-    heat3d = next(line for line in lines if "heat3d" in line)
-    assert "gain not known" in heat3d
-    assert "lfs setstripe -c" in heat3d
+    assert "heat3d" in lines[4]
+    assert "gain not known" in lines[4]
+    assert "lfs setstripe -c" in lines[4]
     application, user = "heat3d", "u20001"
     story = run("history", "show", application, user, "--database", "h.sqlite").out
     assert "Worst run on 2026-11-" in story
@@ -217,7 +217,10 @@ def test_a_report_of_a_history_is_a_page_of_its_ranking(run, desk, month):
     for name, kind in (("team.html", "html"), ("team.md", "markdown"), ("team.txt", "text")):
         assert run("report", "--history", "h.sqlite", "-o", name).status == 0
         ranked = run("history", "top", "--database", "h.sqlite", "--format", kind).out
-        assert (desk / name).read_text() == ranked
+        page = (desk / name).read_text()
+        assert page.startswith(ranked.removesuffix("</body></html>\n"))
+        assert "Expected behaviour of the next runs" in page
+        assert "as expected" in page
     assert (desk / "team.html").read_text().startswith("<!doctype html>")
 
 

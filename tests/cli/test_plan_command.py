@@ -249,7 +249,7 @@ def test_plan_of_an_unknown_kind_is_refused(run, desk):
 
 def test_commands_of_plans_are_listed_in_order_of_use(run):
     order = [
-        "snapshot", "forward", "place", "path", "simulate", "store", "interactions",
+        "snapshot", "forward", "place", "path", "simulate", "check", "store", "interactions",
     ]  # fmt: skip
     listed = run("plan", "--help").out.partition("Commands:\n")[2]
     assert [line.split()[0] for line in listed.splitlines() if line.startswith("  ")] == order
@@ -258,6 +258,6 @@ def test_commands_of_plans_are_listed_in_order_of_use(run):
 def test_an_option_about_the_snapshot_has_the_same_words_in_all_commands():
 
     with click.Context(plan_commands) as context:
-        commands = [plan_commands.get_command(context, name) for name in ("place", "path")]
+        commands = [plan_commands.get_command(context, name) for name in ("place", "path", "check")]
     for name in ("snapshot", "max_age"):
         assert len({option.help for one in commands for option in one.params if option.name == name}) == 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
 
@@ -81,6 +82,23 @@ def test_damaged_store_is_reported_in_one_line(run, desk, file):
     assert not (desk / "plan.yaml").exists()
 
 
+@pytest.mark.parametrize("what", ["rates", "stages"])
+@pytest.mark.slow
+def test_the_last_variant_is_drawn(run, desk, what):
+    done = run("plan", "simulate", TWO, "--plot", "plot.json", "--plot-of", what)
+    assert done.status == 0
+    spec = json.loads((desk / "plot.json").read_text())
+    names = {row["what"] for row in spec["data"]["values"]}
+    assert names >= ({"checkpoints", "training"} if what == "rates" else {"target", "server"})
+
+
+@pytest.mark.slow
+def test_plot_named_svg_is_svg(run, desk):
+    pytest.importorskip("vl_convert")
+    assert run("plan", "simulate", TWO, "--plot", "plot.svg").status == 0
+    assert (desk / "plot.svg").read_text().startswith("<svg")
+
+
 @pytest.mark.parametrize(
     ("text", "line"),
     [
@@ -115,8 +133,12 @@ def test_bad_scenarios_are_reported_in_one_line(run, desk, text, line):
 
 def test_files_read_are_not_overwritten(run, desk):
     (desk / "s.yaml").write_text(HEAD + MACHINE + JOB)
-    done = run("plan", "simulate", "s.yaml", "-o", "s.yaml")
-    assert (done.status, "is an input of this command" in done.line) == (2, True)
+    for option in ("-o", "--plot"):
+        name = desk / ("s.yaml" if option == "-o" else "s.svg")
+        if option == "--plot":
+            name.symlink_to(desk / "s.yaml")
+        done = run("plan", "simulate", "s.yaml", option, name)
+        assert (done.status, "is an input of this command" in done.line) == (2, True)
     assert (desk / "s.yaml").read_text() == HEAD + MACHINE + JOB
 
 

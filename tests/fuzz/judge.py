@@ -1,6 +1,6 @@
 """Runs Vani's commands on an input and reports faults in how they ended.
 
-A correct end is exit status 0 (1 for `check` and `diff`), or 2 with no output and one line that
+A correct end is exit status 0 (1 for `check`, `plan check` and `diff`), or 2 with no output and one line that
 starts with the program's name, within 20 s of processor time and 1.5 GiB. `profile` must give the same bytes with
 kernels and with numpy alone, and so must `profile` and `profile --quick` for an undamaged trace.
 """

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from vani.centre.history.daily import daily_runs, daily_text
 from vani.centre.history.ranking import Share, pairs_that_matter, ranking, shares, state_of, verdict_from
 from vani.centre.history.ranking_text import hours, next_step, ranking_table
 from vani.centre.history.rows import StoredRun, Verdict
@@ -330,3 +331,21 @@ def test_poorly_known_runs_are_described_as_well():
     unknown = a_run(1, waiting_s=None, in_io_s=None, runtime_s=None, submitted=None, bytes_written=None)
     found = told([unknown])
     assert (found.runs, found.waiting_s, found.months, found.categories[0].waiting_s) == (1, 0.0, [], None)
+
+
+def test_daily_run_is_compared_with_the_seven_before_it():
+    random = np.random.default_rng(3)
+    seconds = [*random.uniform(9.0, 11.0, 40).tolist(), 20.0]
+    rows = [("u1", 64, "/s", NOVEMBER + n * DAY, time, 0, 10**9, 4) for n, time in enumerate(seconds)]
+    few = [("u2", 64, "/s", NOVEMBER + n * DAY, 1.0 + n % 2 / 10, 0, 1, 4) for n in range(8)]
+    (daily, short) = daily_runs([*rows, *few, ("u3", 1, "/s", NOVEMBER, 1.0, 0, 1, 4)])
+    assert (daily.user, daily.runs, daily.last_s, daily.verdict) == ("u1", 41, 20.0, "slower")
+    assert daily.usual_s == pytest.approx(np.median(seconds[-8:-1]))
+    assert daily.next_s == pytest.approx(np.median(seconds[-7:]))
+    assert 0.8 < daily.low < 1.0 < daily.high < 1.25
+    assert (short.user, short.verdict) == ("u2", "usual")
+    assert 0.8 < short.low < 1.0 < short.high < 1.3  # Based on the seven alone.
+    assert daily_runs(rows[:-1])[0].verdict == "usual"
+    text = daily_text("ior", [daily])
+    assert "SLOWER" in text
+    assert "20 s" in text

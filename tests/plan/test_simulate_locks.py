@@ -7,7 +7,7 @@ import pytest
 
 from tests.plan.published import locked_writes
 from vani.centre.plan.schema.scenario import Scenario
-from vani.centre.plan.simulate.machine import LOCK_S, lock_passes, passes_per_s
+from vani.centre.plan.simulate.machine import LOCK_S, lock_passes, lock_seconds
 from vani.centre.plan.simulate.simulate import Named, simulate
 from vani.systems import load_system
 from vani.units import GiB, MiB
@@ -15,6 +15,7 @@ from vani.units import GiB, MiB
 
 def test_locks_pass_between_nodes_only():
     assert lock_passes(1e9, nodes=1, objects=8, stripe_size=MiB) == 0
+    assert lock_seconds(1e9, nodes=1, objects=8, stripe_size=MiB, lock_s=LOCK_S) == 0
     # Each of four nodes writes to all eight objects; no lock passes to the first on each.
     assert lock_passes(1 * GiB, nodes=4, objects=8, stripe_size=MiB) == 3 * 8
     # A region of one stripe reaches one object, which nobody else writes.
@@ -22,8 +23,7 @@ def test_locks_pass_between_nodes_only():
 
 
 def test_small_alternating_pieces_pass_a_lock_each():
-    passes = lock_passes(1 * GiB, nodes=4, objects=8, stripe_size=MiB, piece=47008)
-    found = passes / passes_per_s(LOCK_S, nodes=4, objects=8)
+    found = lock_seconds(1 * GiB, nodes=4, objects=8, stripe_size=MiB, lock_s=LOCK_S, piece=47008)
     # At most one lock of each node passes at a time.
     assert found == pytest.approx(LOCK_S * GiB / 47008 / 4, rel=1e-3)
 

@@ -2,6 +2,7 @@ from .history.accounting import history_import_jobs as history_import_jobs
 from .history.accounting import is_accounting_file as is_accounting_file
 from .history.add import AddedAndJudged as AddedAndJudged
 from .history.add import history_add as history_add
+from .history.daily import history_daily as history_daily
 from .history.exchange import history_export as history_export
 from .history.exchange import history_export_runs as history_export_runs
 from .history.exchange import history_import as history_import
@@ -16,7 +17,6 @@ from .history.measured_advice import open_history as open_history
 from .history.measured_advice import trials_of as trials_of
 from .history.outcome import history_outcome as history_outcome
 from .history.outcome import history_record_letter as history_record_letter
-from .history.ranking import history_page as history_page
 from .history.ranking import history_top as history_top
 from .history.serve import HistoryServer as HistoryServer
 from .history.serve import history_metrics as history_metrics
@@ -27,13 +27,17 @@ from .history.targets import history_targets as history_targets
 from .placement_library.database import Stored as Stored
 from .placement_library.database import plan_interactions as plan_interactions
 from .placement_library.database import plan_store as plan_store
+from .plan.check import plan_check as plan_check
 from .plan.forward import plan_forward as plan_forward
 from .plan.path import plan_path as plan_path
 from .plan.place import plan_place as plan_place
 from .plan.replay import plan_replay as plan_replay
 from .plan.simulate.simulate import plan_simulate as plan_simulate
 from .plan.snapshot import plan_snapshot as plan_snapshot
+from .prediction.behaviour.advise_next import advise_next as advise_next
 from .prediction.behaviour.evaluation import history_evaluate as history_evaluate
+from .prediction.behaviour.next_run import history_next_runs as history_next_runs
+from .prediction.behaviour.next_run import history_page as history_page
 from .prediction.behaviour.next_run import history_predict as history_predict
 from .prediction.behaviour.phases import history_phases as history_phases
 from .prediction.creations.next_files import creations_jobs as creations_jobs

@@ -21,6 +21,7 @@ _HISTORY = {
     "outcome": ("vani.centre.history.outcome:command", "Show whether a letter or a change helped."),
     "targets": ("vani.centre.history.targets:command", "Rank storage targets by the I/O time lost on them."),
     "serve": ("vani.centre.history.serve:command", "Serve pages about the runs for a browser."),
+    "daily": ("vani.centre.history.daily:command", "Compare a daily benchmark with its seven previous runs."),
     "predict": ("vani.centre.prediction.behaviour.next_run:command", "Predict the next run of an application."),
     "evaluate": ("vani.centre.prediction.behaviour.evaluation:command", "Test predictors on the latest runs."),
     "phases": ("vani.centre.prediction.behaviour.phases:command", "Find the phases of runs in their time series."),
@@ -41,6 +42,7 @@ _PLAN = {
     "place": ("vani.centre.plan.commands:place", "Choose OSTs for new files."),
     "path": ("vani.centre.plan.commands:path", "Assign each job's I/O a path through the machine."),
     "simulate": ("vani.centre.plan.commands:simulate", "Simulate jobs that share a machine."),
+    "check": ("vani.centre.plan.commands:check", "Check whether a plan is still valid."),
     "store": ("vani.centre.plan.commands:store", "Store the placement of files in a database."),
     "interactions": ("vani.centre.plan.commands:interactions", "Write the stored placements of files, as CSV."),
 }

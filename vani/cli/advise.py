@@ -1,4 +1,4 @@
-"""`vani advise`: recommends storage settings for the workload of a profile."""
+"""`vani advise`: recommends storage settings for the workload of a profile, or for the next run."""
 
 from __future__ import annotations
 
@@ -64,7 +64,8 @@ class AdviseSettings(JudgeSettings):
 
     db: Annotated[str | Path | None, Option(("--database", "--history"), "FILE|URL")] = Field(
         default=None,
-        description="Prefer gains measured by `vani tune` to estimates. By default VANI_HISTORY.",
+        description="Prefer gains measured by `vani tune` to estimates; with --next, read the runs here. By default "
+        "VANI_HISTORY.",
     )
     ior_output: sources.OptionalFile = Field(
         default=None,
@@ -75,6 +76,13 @@ class AdviseSettings(JudgeSettings):
 class _Options(AdviseSettings):
     """Options of the command that have no meaning for a Python caller."""
 
+    application: Annotated[str | None, Option(("--next",), "APP")] = Field(
+        default=None, description="Advise before the next run of APP, without a profile, by its predicted behaviour."
+    )
+    user: Annotated[str | None, Option(metavar="NAME")] = Field(
+        default=None, description="With --next: user who runs the job."
+    )
+    processes: int | None = Field(default=None, description="With --next: number of processes.")
     script: sources.OptionalFile = Field(
         default=None,
         description="Also write a shell script that shows, applies (--apply) and undoes (--undo) the settings.",
@@ -153,13 +161,13 @@ def advise(
 
 
 @click.command("advise")
-@source_argument()
+@source_argument(required=False)
 @output_option()
 @settings_options(_Options)
 @format_option(ADVICE, default=None, help="Output format; by default from the suffix of -o, else yaml.")
 @quiet_option
-def command(profile: Path, output: Path | None, settings: _Options, kind: str | None, quiet: bool) -> None:
-    """Recommend storage settings for the workload of a profile.
+def command(profile: Path | None, output: Path | None, settings: _Options, kind: str | None, quiet: bool) -> None:
+    """Recommend storage settings for the workload of a profile, or with --next for the next run.
 
     A trace, which is a folder or a file, is profiled first. For IO500's result folder, or the output of IOR or mdtest,
     the advice shows what limited the run.
@@ -167,12 +175,46 @@ def command(profile: Path, output: Path | None, settings: _Options, kind: str | 
     written = [output, *filter(None, [settings.script, settings.write_system])]
     read = [settings.config, settings.ior_output, *sources.scheduler_files(settings.scheduler),
         *system_files(settings.system)]
+    if profile is None or settings.model_fields_set & {"application", "user", "processes"}:
+        check_outputs(written, read)
+        _write(_advice_before(profile, settings), kind, output, settings.script, quiet=quiet)
+        return
     db = settings.db
     with working(profile, quiet=quiet) as progress:
         check_outputs(written, [profile, *read, *([Path(db)] if db and "://" not in str(db) else [])])
         advice = advise(profile, settings, site=thresholds()[0], progress=progress)
     machine = [(_described(advice, settings.system), settings.write_system)] if settings.write_system else []
     _write(advice, kind, output, settings.script, *machine, quiet=quiet)
+
+
+def _advice_before(profile: Path | None, settings: _Options) -> Advice:
+    """Advise on a run before it starts.
+
+    Raises
+    ------
+    InputError
+        A profile was named as well, or options that apply to a trace.
+    UsageError
+        Neither a profile nor an application was named.
+    """
+    if settings.application is None:
+        if profile is None:
+            raise click.UsageError("Missing argument 'PROFILE|TRACE' (or --next).")
+        raise InputError("--user and --processes need --next", todo="leave them out, or name --next APP")
+    if profile is not None:
+        raise InputError("--next excludes a profile", where=profile, todo="leave one of them out")
+    before: Advice = centre().advise_next(
+        settings.application,
+        user=settings.user,
+        processes=settings.processes,
+        db=settings.db,
+        system=settings.system,
+        select=settings.select,
+        ignore=settings.ignore,
+        config=settings.config,
+        files=settings.files,
+    )
+    return before
 
 
 def _described(advice: Advice, system: str | None) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import io
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -21,10 +21,10 @@ from vani.errors import one_line
 from vani.models.verdict import could_matter, locking, verdict_of
 from vani.render import answers, wording
 from vani.schema.damage import damage, overhead_of
-from vani.units import counted, format_bytes, format_count, format_number, format_seconds
+from vani.units import counted, format_bytes, format_count, format_number, format_seconds, format_share
 
 if TYPE_CHECKING:
-    from vani.schema.advice import Advice, Observation, Recommendation
+    from vani.schema.advice import Advice, NextRun, Observation, Recommendation
     from vani.schema.profile import Profile, Unseen
 
 # --- lines without trailing blanks, which a log or a pipe would keep --------------------------------
@@ -264,6 +264,11 @@ def print_advice(
     todo, others = wording.things_to_do(advice)
     if advice.damage is not None:
         paragraph(console, one_line(advice.damage), "bold red")
+    if advice.next_run is not None:
+        for text in _before_run(advice.next_run):
+            line(console, text)
+        if advice.next_run.default is not None:
+            return
     paragraph(console, wording.matters(advice, profile), "bold")
     if advice.verdict is not None and advice.verdict.cause is not None:
         paragraph(console, f"Why: {one_line(advice.verdict.cause.sentence)}")
@@ -342,6 +347,19 @@ def _silent(advice: Advice, written: str) -> str:
     count = len({silent.rule for silent in advice.no_recommendation} - speaking)
     return f"{counted(count, 'rule')} had nothing to recommend (see {written}). More: vani explain RULE"
 
+
+def _before_run(run: NextRun) -> Iterator[str]:
+    """Lines about the next run, its most likely behaviours, and that the defaults remain if too little is known."""
+    whose = f" by {one_line(run.user)}" if run.user is not None else ""
+    on = f" on {counted(run.processes, 'process')}" if run.processes is not None else ""
+    yield f"For the next run of {one_line(run.application)}{whose}{on}."
+    for behaviour in run.behaviours:
+        like = (
+            f"like {one_line(behaviour.run)}" if behaviour.run is not None else "without a profile"
+        )
+        yield f"  {format_share(behaviour.probability)}: behaviour {behaviour.behaviour}, {like}"
+    if run.default is not None:
+        yield f"Leave the defaults as they are: {one_line(run.default)}."
 
 def to_text(advice: Advice, **_: object) -> str:
     """Write the screen without colours and with the width of a letter, for a file or another program."""

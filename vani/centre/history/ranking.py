@@ -29,7 +29,6 @@ from vani.cli.options import format_option, output_option, settings_options
 from vani.cli.output import check_outputs, emit
 from vani.errors import one_line
 from vani.schema.advice import Direction
-from vani.schema.settings import PathLike
 from vani.units import KiB, format_bytes, format_number, format_seconds, lfs_size
 
 if TYPE_CHECKING:
@@ -367,17 +366,6 @@ def history_top(settings: TopSettings | None = None, /, **fields: Any) -> Rankin
     period = wanted.period
     with Store(wanted.db).reading() as connection:
         return ranking_in(connection, period, by=wanted.by, limit=wanted.limit, settings=wanted.settings)
-
-
-def history_page(db: PathLike, format: str) -> str:
-    """The ranking of `history_top` as `text`, `markdown` or `html`.
-
-    Raises
-    ------
-    InputError
-        There is no history.
-    """
-    return FORMATS.render(format, history_top(db=db))
 
 
 @click.command("top")

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from datetime import UTC, datetime
 from html import escape
+from itertools import groupby
+from textwrap import wrap
 from typing import TYPE_CHECKING, Final
 
 from vani.errors import one_line
 from vani.render.formats import Formats
 from vani.render.table import cell, csv_table, escaped, markdown_table, table
-from vani.units import counted, format_number, format_share
+from vani.units import counted, format_bytes, format_number, format_share
 
 if TYPE_CHECKING:
     from vani.centre.history.schema import RankedRow, RankedSetting, Ranking, Saved
+    from vani.centre.prediction.schema import BehaviourPrediction
 
 _HOUR: Final = 3600.0
 _LEAST: Final = 0.001
@@ -159,7 +162,51 @@ def _settings(settings: list[RankedSetting]) -> Table:
     return head, range(1, 4), rows
 
 
-def to_text(ranking: Ranking) -> str:
+TITLE: Final = "Expected behaviour of the next runs"
+ABOUT: Final = (
+    "Behaviours are numbered by first appearance in a category (application, user, processes). Runs have the "
+    "same behaviour if their bytes and metadata operations agree within a factor of 1.2. The table shows the "
+    "last 30 runs, oldest first, and how many of them matched the prediction from earlier runs."
+)
+
+
+def next_table(predictions: Sequence[BehaviourPrediction]) -> Table:
+    """A row per category; the names and the behaviours over time are text."""
+    head = (
+        "", "application", "user", "processes", "behaviours over time", "as expected", "next", "probability", "read",
+        "written", "similar runs",
+    )  # fmt: skip
+    return head, range(1, 5), [_next_row(number, prediction) for number, prediction in enumerate(predictions, start=1)]
+
+
+def _next_row(number: int, prediction: BehaviourPrediction) -> tuple[str, ...]:
+    predicted = [run for run in prediction.past if run.expected is not None]
+    right = sum(run.expected == run.behaviour for run in predicted)
+    names = (
+        str(number), one_line(prediction.application), one_line(prediction.user or ""),
+        f"{prediction.processes or 0:,}",
+    )
+    over_time = _over_time([run.behaviour for run in prediction.past])
+    known = f"{right:,} of {len(predicted):,}" if predicted else "no predictions"
+    if not prediction.behaviours:
+        return (*names, over_time, known, "not known", "", "", "", "")
+    likely = prediction.behaviours[0]
+    return (
+        *names, over_time, known, str(likely.behaviour), format_share(likely.probability),
+        format_bytes(likely.bytes_read.median), format_bytes(likely.bytes_written.median), f"{likely.runs:,}",
+    )
+
+
+def _over_time(behaviours: Sequence[int]) -> str:
+    """`0 x12, 1, 0 x3`."""
+    runs = [(behaviour, len(list(some))) for behaviour, some in groupby(behaviours)]
+    return ", ".join(f"{behaviour} x{often}" if often > 1 else str(behaviour) for behaviour, often in runs)
+
+
+_WIDTH: Final = 110
+
+
+def to_text(ranking: Ranking, next_runs: Sequence[BehaviourPrediction] = ()) -> str:
     """Write the table; the last column is prose and is not padded."""
     head, left, rows = ranking_table(ranking)
     lines = [headline(ranking)]
@@ -168,13 +215,18 @@ def to_text(ranking: Ranking) -> str:
     elif ranking.settings is not None:
         lines.append("no judged run could save time by a setting")
     lines.append(next_step(ranking))
+    if next_runs:
+        head, left, rows = next_table(next_runs)
+        lines += ["", f"{TITLE}.", *wrap(ABOUT, _WIDTH), *table(head, rows, left=left, all_rows=True)]
     return "\n".join(lines) + "\n"
 
 
-def to_markdown(ranking: Ranking) -> str:
+def to_markdown(ranking: Ranking, next_runs: Sequence[BehaviourPrediction] = ()) -> str:
     """Write tables; names from logs cannot be markup or links."""
     lines = ["# Largest losses in I/O", "", escaped(headline(ranking)), "", *_markdown(*ranking_table(ranking))]
     lines += ["", escaped(next_step(ranking))]
+    if next_runs:
+        lines += ["", f"## {TITLE}", "", escaped(ABOUT), "", *_markdown(*next_table(next_runs))]
     return "\n".join(lines) + "\n"
 
 
@@ -192,15 +244,19 @@ _STYLE: Final = (
 )
 
 
-def to_html(ranking: Ranking) -> str:
+def to_html(ranking: Ranking, next_runs: Sequence[BehaviourPrediction] = ()) -> str:
     """Write the page."""
+    behaviours = (
+        f"<h2>{escape(TITLE)}</h2>\n<p>{escape(ABOUT)}</p>\n{_html_table(*next_table(next_runs))}\n" if next_runs
+        else ""
+    )
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         f"<title>Largest losses in I/O</title>\n<style>{_STYLE}</style></head>\n<body>\n"
         f"<h1>Largest losses in I/O</h1>\n<p>{escape(headline(ranking))}</p>\n"
         f"{_html_table(*ranking_table(ranking))}\n"
-        f"<p>{escape(next_step(ranking))}</p>\n</body></html>\n"
+        f"<p>{escape(next_step(ranking))}</p>\n{behaviours}</body></html>\n"
     )
 
 
@@ -255,4 +311,4 @@ FORMATS: Final[Formats[str]] = Formats(
     },
     {"text": (".txt",), "markdown": (".md", ".markdown"), "html": (".html", ".htm")},
 )
-"""Formats of a ranking."""
+"""Formats of a ranking; writers of text and pages also take `next_runs`."""

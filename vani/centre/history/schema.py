@@ -249,6 +249,33 @@ class ChangeOutcome(Model):
     )
 
 
+class Daily(Model):
+    """Runs of one user, number of processes, file system and amount that are repeated, such as a daily benchmark."""
+
+    user: str
+    processes: Count
+    mount: str
+    bytes_read: Count = Field(
+        description="bytes read by the latest run; the other runs differ by at most a factor of 1.2"
+    )
+    bytes_written: Count = Field(
+        description="bytes written by the latest run; the other runs differ by at most a factor of 1.2"
+    )
+    runs: Count
+    at: Moment = Field(description="start of the latest run, seconds since 1970")
+    last_s: Seconds = Field(description="time of the slowest process of the latest run in I/O calls")
+    usual_s: Seconds = Field(description="median time of the seven runs before the latest one")
+    low: Annotated[float, Field(ge=0)] | None = Field(
+        description="lower end of the usual range, as a multiple of the median of the seven runs before; nine of ten "
+        "runs are within the range; null if unknown"
+    )
+    high: Annotated[float, Field(ge=0)] | None = Field(
+        description="upper end of the usual range, as a multiple of that median; null if unknown"
+    )
+    verdict: Literal["slower", "usual", "faster", "unknown"] = Field(description="verdict on the latest run")
+    next_s: Seconds = Field(description="expected time of the next run: the median of the last seven")
+
+
 class TargetRow(Model):
     """A storage target, and the time that files take on it; a file on n targets counts 1/n on each."""
 

@@ -6,20 +6,22 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import click
 
 from vani import centre
+from vani.atomic import write_bytes
 from vani.centre.placement_library.interactions import write_csv
+from vani.centre.plan.check import STATUS_FORMATS, files_of_plan
 from vani.centre.plan.forward import files_of_jobs
 from vani.centre.plan.schema.plans import PathSettings, PlaceSettings, Plan, QueueOptions, SimulateOptions
 from vani.centre.plan.snapshot import named_file
-from vani.centre.plan.text import FORMATS, PATH_FORMATS, PLACE_FORMATS, left_out
+from vani.centre.plan.text import FORMATS, PATH_FORMATS, PLACE_FORMATS, drawn, left_out
 from vani.cli.options import FILE, format_option, output_option, quiet_option, settings_options, system_option
 from vani.cli.output import check_outputs, emit, system_files
 from vani.errors import one_line
-from vani.render.formats import Formats
+from vani.render.formats import IMAGE, Formats
 from vani.units import counted
 
 _MAX_OBJECTIONS = 5
@@ -192,12 +194,21 @@ def path(
 @click.argument("scenario", type=FILE)
 @_plan_options()
 @settings_options(SimulateOptions)
+@click.option(
+    "--plot", type=FILE, metavar="FILE", help="Also draw the last variant; the name ends in .svg, .png or .json."
+)
+@click.option(
+    "--plot-of", "what", type=click.Choice(["rates", "stages"]), default="rates", show_default=True,
+    help="Bytes per second of jobs, or how busy stages are, over time.",
+)  # fmt: skip
 def simulate(
     scenario: Path,
     kind: str | None,
     output: Path | None,
     strict: bool,
     settings: SimulateOptions,
+    plot: Path | None,
+    what: Literal["rates", "stages"],
 ) -> None:
     """Simulate the jobs of SCENARIO, a scenario.yaml, on a machine that they share.
 
@@ -206,9 +217,33 @@ def simulate(
     """
     from vani.centre.plan.simulate.simulate import files_of_scenario  # noqa: PLC0415 - loads Arrow
 
-    check_outputs([output], files_of_scenario(scenario))
+    image = IMAGE.needed_for(plot) if plot is not None else None
+    check_outputs([output, *([plot] if plot is not None else [])], files_of_scenario(scenario))
     plan = centre.plan_simulate(scenario, settings)
+    if plot is not None and image is not None:
+        write_bytes(plot, IMAGE.render(image, drawn(plan, what), width_mm=160))
     _emit_plan(plan, kind, output, strict=strict)
+
+
+@click.command()
+@click.argument("plan", type=FILE)
+@_snapshot_option
+@_max_age_option
+@format_option(STATUS_FORMATS, default=None, help="Output format; by default from the suffix of -o, else text.")
+@output_option()
+@click.pass_context
+def check(
+    ctx: click.Context, plan: Path, snapshot: Path, max_age: float | None, kind: str | None, output: Path | None
+) -> None:
+    """Check whether PLAN, a plan.yaml, is still valid.
+
+    A plan is valid while the machine has what it allots, and while its input documents, if they still
+    exist, are unchanged. Exit status: 0 valid, 1 not valid, 2 bad input or an outdated snapshot.
+    """
+    check_outputs([output], chain([snapshot], files_of_plan(plan)))
+    status = centre.plan_check(plan, snapshot, max_age=max_age)
+    emit(STATUS_FORMATS.render(_kind(STATUS_FORMATS, kind, output), status), output)
+    ctx.exit(0 if status.holds else 1)
 
 
 @click.command()

@@ -644,3 +644,20 @@ def lock_passes(
 def passes_per_s(lock_s: float, *, nodes: int, objects: int) -> float:
     """Passes per second of all locks of a file, with `lock_s` seconds for each."""
     return min(nodes, objects) / lock_s
+
+
+def lock_seconds(
+    moved: float, *, nodes: int, objects: int, stripe_size: float, lock_s: float, piece: float | None = None
+) -> float:
+    """Seconds that locks add to a write of a shared file; arguments as of `lock_passes`.
+
+    Parameters
+    ----------
+    lock_s
+        Seconds for one pass: `LOCK_S`, if the machine's
+        is unknown. 0: locks cost nothing.
+    """
+    if not lock_s or objects < 1:
+        return 0.0
+    passes = lock_passes(moved, nodes=nodes, objects=objects, stripe_size=stripe_size, piece=piece)
+    return passes / passes_per_s(lock_s, nodes=nodes, objects=objects)

@@ -9,6 +9,7 @@ from vani.centre.plan.schema.plans import Left, Plan
 from vani.centre.plan.text.io_nodes import forward_body, forward_missing, replay_body, replay_missing
 from vani.centre.plan.text.paths import path_body, path_missing
 from vani.centre.plan.text.place import place_body, place_missing
+from vani.centre.plan.text.simulate import drawn as drawn
 from vani.centre.plan.text.simulate import simulate_body, simulate_missing
 from vani.errors import one_line
 from vani.render.formats import Formats

@@ -13,6 +13,8 @@ import numpy as np
 from pydantic import Field
 
 import vani
+from vani.centre.history.ranking import history_top
+from vani.centre.history.ranking_text import FORMATS as RANKING_FORMATS
 from vani.centre.history.runs import read
 from vani.centre.history.runs.store import Store
 from vani.centre.history.settings import HistorySettings, user_options
@@ -25,10 +27,11 @@ from vani.centre.prediction.text import FORMATS
 from vani.cli.options import format_option, output_option, settings_options
 from vani.cli.output import check_outputs, emit
 from vani.errors import one_line
+from vani.schema.settings import PathLike
 from vani.units import counted
 
 if TYPE_CHECKING:
-    pass
+    from vani.centre.history.schema import Ranking
 
 _MAX_OF_CATEGORY: Final = 2000
 _MAX_OF_OTHERS: Final = 500
@@ -214,6 +217,7 @@ def _range(values: Floats) -> schema.ExpectedRange | None:
     return schema.ExpectedRange(low=low, median=median, high=high)
 
 
+_MAX_ROWS: Final = 20
 """Maximum number of ranking rows whose next run is predicted."""
 
 
@@ -269,6 +273,42 @@ def history_predict(
             at=at,
             paths=partial(read.paths_of, connection),
         )
+
+
+def history_next_runs(ranking: Ranking, *, db: PathLike | None = None) -> list[schema.BehaviourPrediction]:
+    """Predict the next run for each application and user of a ranking, in its order.
+
+    Parameters
+    ----------
+    db
+        As in `history_add`.
+
+    Raises
+    ------
+    InputError
+        There is no history.
+    """
+    predictions = []
+    with Store(db).reading() as connection:
+        for row in ranking.rows[:_MAX_ROWS]:
+            if row.application is None:
+                continue
+            runs = kept_runs(connection, row.application, row.user)
+            if len(runs):
+                predictions.append(next_run(runs, row.application, user=row.user))
+    return predictions
+
+
+def history_page(db: PathLike, format: str) -> str:
+    """The ranking of `history_top` with the next runs of its applications: `text`, `markdown` or `html`.
+
+    Raises
+    ------
+    InputError
+        There is no history.
+    """
+    ranking = history_top(db=db)
+    return RANKING_FORMATS.render(format, ranking, next_runs=history_next_runs(ranking, db=db))
 
 
 @click.command("predict")
