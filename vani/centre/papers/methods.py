@@ -16,6 +16,7 @@ from vani.centre.plan.placement.layouts import settable
 from vani.centre.plan.schema.jobs import Creation, Demand, Jobs, PlannedJob
 from vani.centre.plan.schema.plans import PathSettings, PlaceSettings
 from vani.centre.plan.schema.snapshot import MAX_TARGETS, IoNode, Rates, Server, Snapshot, StorageNode, Target
+from vani.centre.write_time.design import model_design
 from vani.centre.write_time.published import PUBLISHED, Placement, Published, Write
 from vani.errors import InputError, nearest
 from vani.models.striping import STRIPE_UNIT
@@ -573,6 +574,35 @@ def xie(system: str, n: ArrayLike, m: ArrayLike, K: ArrayLike, W: ArrayLike | No
         for a, b, c, d in zip(nodes.flat, per_node.flat, megabytes.flat, stripes.flat, strict=True)
     ]
     return Xie(*(_seconds(model, writes, end).reshape(nodes.shape) for end in ("packed", "spread")))
+
+
+class XieSamples(NamedTuple):
+    """Writes to measure: n, m, K (megabytes) and W of each, shape (writes,); W is 0 without stripes."""
+
+    n: NDArray[np.int64]
+    m: NDArray[np.int64]
+    K: NDArray[np.float64]
+    W: NDArray[np.int64]
+
+
+def xie_samples(system: str, node_hours: float, seed: int = 0) -> XieSamples:
+    """Draw the writes to measure on a machine, from the ranges of tables III (Cetus) and IV (Titan).
+
+    Each is to be repeated until 1.645 s / sqrt(repetitions) is at most a tenth of the mean, or nine times.
+
+    Raises
+    ------
+    InputError
+        The machine has no rates, or the budget is too small for a model.
+
+    Examples
+    --------
+    >>> drawn = xie_samples("titan", 200)
+    >>> sorted(set(drawn.n.tolist()))
+    [16, 32, 64, 128]
+    """
+    design = model_design(system=system, node_hours=node_hours, seed=seed)
+    return XieSamples(design.nodes, design.per_node, design.megabytes, design.stripes)
 
 
 def _seconds(model: Published, writes: list[Write], end: Placement) -> NDArray[np.float64]:
