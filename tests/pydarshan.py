@@ -13,7 +13,7 @@ import numpy as np
 
 from vani.readers.darshan.records import MODULES, Module, Records
 
-__all__ = ["pydarshan_records"]
+__all__ = ["pydarshan_calls", "pydarshan_records"]
 
 _LONGEST = 4096
 """Length of a command line in bytes, as Darshan stores it."""
@@ -50,6 +50,20 @@ def pydarshan_records(path: Path) -> Records:
             metadata=dict(_metadata(backend, log)),
             targets=targets,
         )
+    finally:
+        backend.log_close(log)
+
+
+def pydarshan_calls(path: Path, module: str) -> tuple[dict[str, Any], list[str]] | None:
+    """Calls and hosts of a DXT module; None if the log has none."""
+    from darshan.backend import cffi_backend as backend  # noqa: PLC0415 - an extra of tests
+
+    log = backend.log_open(str(path))
+    try:
+        if module not in backend.log_get_modules(log):
+            return None
+        hosts, calls = _segments(backend, log, module)
+        return calls, hosts
     finally:
         backend.log_close(log)
 

@@ -17,9 +17,8 @@ from vani.calls import FileClass, Layer
 from vani.counts import UNKNOWN
 from vani.errors import InputError, TraceError, UnknownFormatError
 from vani.readers.darshan.counters import BINS, counts_of
-from vani.readers.darshan.log import open_log
 from vani.readers.darshan.reader import DarshanReader
-from vani.readers.darshan.records import MODULES, Module, Records, read_records
+from vani.readers.darshan.records import MODULES, Module, Records
 from vani.readers.open import open_workload
 
 LOGS = Path(__file__).parents[1] / "data" / "darshan"
@@ -367,15 +366,3 @@ def test_data_sets_of_hdf5_show_their_dimensions_and_whether_they_are_in_chunks(
     )
     [shape] = [row.data_representation for row in profiled(records).interfaces if row.layer == "hdf5"]
     assert (shape.dims, shape.chunked) == (3 if chunk >= 0 else None, chunked)
-
-
-def test_calls_of_dxt_beyond_the_limit_are_not_read_one_by_one(monkeypatch):
-    path = Path(__file__).parents[1] / "data" / "darshan" / "v3-ior-ssf-posix-8r.darshan"
-    calls = read_records(open_log(path)).calls
-    every = len(calls["offset"]) + len(calls["rank"])
-    monkeypatch.setattr("vani.readers.darshan.records.MAX_CALLS", every)
-    assert read_records(open_log(path)).calls is not None
-    monkeypatch.setattr("vani.readers.darshan.records.MAX_CALLS", every - 1)
-    records = read_records(open_log(path))
-    assert (records.calls, records.hosts, records.many_calls) == (None, [], True)
-    assert vani.profile(path).provenance["phases"].startswith("from the heat map")

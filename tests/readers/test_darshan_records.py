@@ -7,10 +7,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from pydarshan import pydarshan_records
+from pydarshan import pydarshan_calls, pydarshan_records
 
 from vani.readers.darshan.log import Log, open_log
-from vani.readers.darshan.records import Records, read_records
+from vani.readers.darshan.records import Records, calls_of, read_records
 
 LOGS = sorted((Path(__file__).parents[1] / "data" / "darshan").glob("*.darshan"))
 SHARED = Path(__file__).parents[2] / ".." / "shared"
@@ -57,6 +57,13 @@ def assert_same(log: Log, own: Records, other: Records) -> None:
 def compared(path: Path) -> None:
     log = open_log(path)
     assert_same(log, read_records(log), pydarshan_records(path))
+    for module in ("DXT_POSIX", "DXT_MPIIO"):
+        other = pydarshan_calls(path, module)
+        assert (other is None) == (not log.has(module))
+        if other is not None:
+            calls, hosts = calls_of(log, module)
+            alike(calls, other[0], module)
+            assert hosts == other[1]
 
 
 @pytest.mark.parametrize("path", LOGS, ids=lambda path: path.stem)

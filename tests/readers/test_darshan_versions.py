@@ -13,7 +13,7 @@ from tests.traces.darshan_versions import VERSIONS, RandomLog, random_log
 from vani.errors import InputError
 from vani.readers.darshan.counters import counts_of
 from vani.readers.darshan.log import open_log
-from vani.readers.darshan.records import read_records
+from vani.readers.darshan.records import calls_of, read_records
 from vani.readers.darshan.totals import read_totals
 
 ZLIB, BZIP2, PLAIN = range(3)
@@ -39,8 +39,8 @@ def assert_read(path: Path, written: RandomLog) -> None:
         numbers = [read.layouts[name].tolist() for name in read.layouts if name not in ("id", "OSTS")]
         assert list(zip(read.layouts["id"].tolist(), (list(row) for row in zip(*numbers, strict=True)), strict=True)) == written.components
         assert set(zip(read.targets["id"].tolist(), read.targets["target"].tolist(), strict=True)) == written.targets
-    if records := written.calls.get("DXT_POSIX"):
-        calls, hosts = read.calls, read.hosts
+    for module, records in written.calls.items():
+        calls, hosts = calls_of(log, module)
         every = [call for record in records for call in record[3]]
         assert list(zip(*(calls[name].tolist() for name in ("offset", "length", "start", "end")), strict=True)) == every
         assert hosts == [record[2] for record in records]
@@ -129,11 +129,28 @@ def test_many_damaged_logs_are_read_or_refused_in_one_line(tmp_path):
     fuzzed(tmp_path, 5000, seed=2)
 
 
-def test_too_many_calls_are_left_out(tmp_path, monkeypatch):
+def test_too_many_calls_become_a_heat_map_of_their_bytes(tmp_path, monkeypatch):
     path = tmp_path / "a.darshan"
     path.write_bytes(random_log("3.10", ">", ZLIB, seed=8).content)
-    assert not read_records(open_log(path)).many_calls
+    records = read_records(open_log(path))
+    calls = records.calls
+    assert not records.many_calls
+    writes = np.concatenate([[True] * w + [False] * r for w, r in zip(calls["writes"], calls["reads"], strict=True)])
+    ranks = np.repeat(calls["rank"], calls["writes"] + calls["reads"])
+    sound = calls["start"] <= calls["end"]
     monkeypatch.setattr("vani.readers.darshan.records.MAX_CALLS", 9)
+    monkeypatch.setattr("vani.readers.darshan.records._AT_ONCE", 5)
     read = read_records(open_log(path))
-    assert (read.calls, read.heat, read.many_calls) == (None, None, True)
+    assert (read.calls, read.many_calls) == (None, True)
+    for side, of_side in (("write", writes), ("read", ~writes)):
+        for row, rank in enumerate(read.heat["rank"].tolist()):
+            own = np.flatnonzero(sound & of_side & (ranks == rank))
+            assert read.heat[side][row].sum() == calls["length"][own].sum()
+            edges = np.arange(read.heat[side].shape[1] + 1) * read.heat["width"][row]
+            shared = np.zeros(len(edges) - 1)
+            for call in own.tolist():
+                start, end = calls["start"][call], calls["end"][call]
+                within = np.clip(edges, start, end)
+                shared += np.diff(within) / (end - start) * calls["length"][call]
+            np.testing.assert_allclose(read.heat[side][row], shared, atol=1 + len(own))
     assert counts_of(read)[0].dropped >= {"many_segments"}

@@ -17,6 +17,75 @@ from vani.readers.signatures import MAX_OFFSET, bounded
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
+_STRETCHES: Final = 200
+_SHORTEST_S: Final = 0.1
+_MAX_PROCESSES: Final = 1 << 17
+"""Maximum number of rows in the table: 400 MiB."""
+
+
+class HeatOfCalls:
+    """A heat map like Darshan's own: bins of 0.1 s, doubled until at most 200 cover the run.
+
+    The bytes of a call that spans several bins are spread evenly over its time.
+    """
+
+    def __init__(self, runtime_s: float) -> None:
+        self.width_s = _SHORTEST_S
+        while self.width_s * _STRETCHES < runtime_s:
+            self.width_s *= 2
+        self._row_of: dict[int, int] = {}
+        self._moved = np.zeros((64, 2, _STRETCHES), np.int64)
+
+    def add(self, ranks: list[int], counts: list[tuple[int, int]], calls: NDArray[Any]) -> None:
+        """Add calls, one record after the other.
+
+        Parameters
+        ----------
+        ranks, counts
+            Rank of each record; numbers of its writing and reading calls here.
+        calls
+            Shape (calls, words): offset, length, and then start and end, whose words are the bits of floats.
+        """
+        for rank in ranks:
+            if rank not in self._row_of and len(self._row_of) < _MAX_PROCESSES:
+                self._row_of[rank] = len(self._row_of)
+        if len(self._row_of) > len(self._moved):
+            more = np.zeros((2 * len(self._row_of), *self._moved.shape[1:]), np.int64)
+            more[: len(self._moved)] = self._moved
+            self._moved = more
+        each = np.array(counts, np.int64)
+        row = np.repeat([self._row_of.get(rank, -1) for rank in ranks], each.sum(axis=1))
+        side = np.repeat(np.tile([1, 0], len(counts)), each.ravel())
+        size = bounded(calls[:, 1], MAX_OFFSET)
+        start, end = (np.ascontiguousarray(calls[:, at]).view(np.float64) for at in (2, 3))
+        with np.errstate(invalid="ignore"):
+            sound = (row >= 0) & (size >= 0) & (start >= 0) & (start <= end) & (end < self.width_s * _STRETCHES)
+        row, side, size = (column[sound].astype(np.int64) for column in (row, side, size))
+        start, end = start[sound], end[sound]
+        first, last = ((moment / self.width_s).astype(np.int64) for moment in (start, end))
+        done = np.zeros(len(size), np.int64)
+        for step in range(int((last - first).max(initial=-1)) + 1):
+            now = np.flatnonzero(first + step <= last)
+            ends_here = first[now] + step == last[now]
+            share = ((first[now] + step + 1) * self.width_s - start[now]) / np.maximum(end[now] - start[now], 1e-12)
+            until = np.where(ends_here, size[now], np.minimum((size[now] * share).astype(np.int64), size[now]))
+            np.add.at(self._moved, (row[now], side[now], first[now] + step), until - done[now])
+            done[now] = until
+
+    def table(self, heat_id: int) -> dict[str, NDArray[Any]] | None:
+        """The table in the form of `Records.heat`; None if there were too many processes for it."""
+        if len(self._row_of) >= _MAX_PROCESSES:
+            return None
+        rows = len(self._row_of)
+        return {
+            "id": np.full(rows, heat_id, np.uint64),
+            "rank": np.array(list(self._row_of), np.int64),
+            "width": np.full(rows, self.width_s),
+            "read": self._moved[:rows, 0],
+            "write": self._moved[:rows, 1],
+        }
+
+
 Columns = dict[str, NDArray[Any]]
 
 _COMPONENT: Final = ("STRIPE_SIZE", "STRIPE_COUNT", "STRIPE_PATTERN", "FLAGS", "EXT_START", "EXT_END", "MIRROR_ID")
@@ -25,6 +94,7 @@ _WORDS: Final = 9
 _HOST: Final = slice(24, 88)
 MAX_CALLS: Final = 1 << 22
 """Maximum number of DXT calls that are read individually: a profile of this many takes about 1.5 GB."""
+_AT_ONCE: Final = 1 << 17
 _MAX_CELLS: Final = 1 << 26
 """Maximum number of cells of a heat map in each direction: 512 MiB."""
 
@@ -79,34 +149,89 @@ def layouts_of(log: Log) -> tuple[Columns, Columns]:
     }
 
 
-def calls_of(log: Log) -> tuple[Columns | None, list[str]]:
-    """Calls and hosts of DXT, in the form of `Records.calls` and `Records.hosts`; None if there are too many."""
+def calls_of(log: Log, module: str) -> tuple[Columns | HeatOfCalls, list[str]]:
+    """Calls and hosts of a DXT module, in the form of `Records.calls` and `Records.hosts`.
+
+    If there are more than `MAX_CALLS` calls, returns only the bytes that each process moved over time, and no hosts.
+    """
+    version = log.version_of(module)
     # Later versions append the thread number.
-    size = 32 if log.version_of("DXT_POSIX") == 1 else 40
-    heads, parts, read = list[bytes](), list[bytes](), 0
-    for is_head, part in log.parts("DXT_POSIX"):
+    words = 5 if version > (1 if module == "DXT_POSIX" else 2) else 4
+    heads: list[bytes] = []
+    batch = _Batch(words)
+    heat: HeatOfCalls | None = None
+    for is_head, part in log.parts(module):
         if is_head:
-            heads.append(part)
+            # The numbers in the host name's bytes have no meaning.
+            _, rank, *_, writes, _ = log.numbers(part).tolist()
+            batch.begin(rank, writes)
+            if heat is None:
+                heads.append(part)
         else:
-            parts.append(part)
-            read += len(part)
-        if read // size + len(heads) > MAX_CALLS:
-            return None, []
+            batch.append(part)
+        if heat is None and batch.calls + len(heads) > MAX_CALLS:
+            heat, heads = HeatOfCalls(log.job.runtime_s), []
+        if heat is not None and batch.calls + len(batch.ranks) >= _AT_ONCE:
+            heat.add(batch.ranks, batch.counts, batch.table(log))
+            batch.forget()
+    if heat is not None:
+        heat.add(batch.ranks, batch.counts, batch.table(log))
+        return heat, []
     facts = [log.numbers(head) for head in heads]
-    # The numbers in the host name's bytes have no meaning.
     table = np.stack(facts) if facts else np.empty((0, 13), np.int64)
-    calls = log.numbers(b"".join(parts)).reshape(-1, size // 8)
-    offset, lengths, start, end = (np.ascontiguousarray(calls[:, at]) for at in range(4))
+    offset, length, start, end = (np.ascontiguousarray(batch.table(log)[:, at]) for at in range(4))
+    if (module, version) == ("DXT_MPIIO", 1):
+        offset = np.full(len(offset), -1)
     return {
         "id": table[:, 0].astype(np.int64).view(np.uint64),
         "rank": table[:, 1],
         "writes": table[:, 11],
         "reads": table[:, 12],
         "offset": bounded(offset, MAX_OFFSET),
-        "length": bounded(lengths, MAX_OFFSET),
+        "length": bounded(length, MAX_OFFSET),
         "start": start.view(np.float64),
         "end": end.view(np.float64),
     }, [head[_HOST].split(b"\0", 1)[0].decode(errors="replace") for head in heads]
+
+
+class _Batch:
+    """Calls of some records; the last record may continue."""
+
+    def __init__(self, words: int) -> None:
+        self._size, self._words = 8 * words, words
+        self.ranks: list[int] = []
+        self.counts: list[tuple[int, int]] = []
+        """Per record: number of writing calls, and of reading calls."""
+        self.calls = 0
+        self._parts: list[bytes] = []
+        self._writes = 0
+        self._cut = b""
+
+    def begin(self, rank: int, writes: int) -> None:
+        """Begin a record with `writes` writing calls; its other calls read."""
+        self.ranks.append(rank)
+        self.counts.append((0, 0))
+        self._writes = writes
+
+    def append(self, part: bytes) -> None:
+        """Add more of the record's bytes; the last call may be incomplete."""
+        part = self._cut + part
+        count = len(part) // self._size
+        self._cut = part[count * self._size :]
+        self._parts.append(part[: count * self._size])
+        writes = min(count, self._writes)
+        self._writes -= writes
+        wrote, read = self.counts[-1]
+        self.counts[-1] = (wrote + writes, read + count - writes)
+        self.calls += count
+
+    def table(self, log: Log) -> NDArray[Any]:
+        """The complete calls, shape (calls, words)."""
+        return log.numbers(b"".join(self._parts)).reshape(-1, self._words)
+
+    def forget(self) -> None:
+        """Drop the calls so far, and continue with the last record."""
+        self.ranks, self.counts, self.calls, self._parts = self.ranks[-1:], [(0, 0)], 0, []
 
 
 def check_cells(path: Path, records: int, bins: int) -> None:
@@ -149,6 +274,7 @@ def heat_of(log: Log) -> Columns:
 
 MODULES: Final = ("POSIX", "STDIO", "MPI-IO", "H5F", "H5D", "PNETCDF_FILE", "PNETCDF_VAR")
 """Modules with records of counters."""
+_HEAT: Final = "heatmap:POSIX"
 
 
 @dataclass(frozen=True)
@@ -230,7 +356,7 @@ class Records:
     targets: Mapping[str, NDArray[Any]] | None = None
     """Lustre targets: `id` of a file and `target`, an OST number of the file; one row per pair."""
     many_calls: bool = False
-    """DXT has too many calls to read individually."""
+    """DXT has too many calls to read individually; `heat` summarises them if Darshan wrote no heat map."""
     mixed: int = 0
     """POSIX records that were dropped because stream calls were added to them (Darshan 3.0)."""
 
@@ -251,9 +377,15 @@ def read_records(log: Log, *, for_sums: bool = False) -> Records:
     if not for_sums:
         log.refuse_moments()
     job, names = log.job, log.names()
-    with_calls = log.has("DXT_POSIX") and not for_sums
-    calls, hosts = calls_of(log) if with_calls else (None, [])
-    heat = heat_of(log) if log.has("HEATMAP") and not for_sums else None
+    calls, hosts = calls_of(log, "DXT_POSIX") if log.has("DXT_POSIX") and not for_sums else (None, [])
+    heat: Mapping[str, NDArray[Any]] | None = heat_of(log) if log.has("HEATMAP") and not for_sums else None
+    many = isinstance(calls, HeatOfCalls)
+    if isinstance(calls, HeatOfCalls):
+        if heat is None:
+            heat_id = next((file for file, name in names.items() if name == _HEAT), 0)
+            names[heat_id] = _HEAT
+            heat = calls.table(heat_id)
+        calls = None
     layouts, targets = layouts_of(log) if log.has("LUSTRE") else (None, None)
     return Records(
         version=log.version,
@@ -270,7 +402,7 @@ def read_records(log: Log, *, for_sums: bool = False) -> Records:
         calls=calls,
         hosts=hosts,
         heat=heat,
-        many_calls=with_calls and calls is None,
+        many_calls=many,
         user=job.uid,
         job_id=job.job_id,
         metadata=job.metadata,
