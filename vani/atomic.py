@@ -64,18 +64,8 @@ def write_text(path: Path, text: str) -> None:
 
 def write_bytes(path: Path, content: bytes) -> None:
     """Replace the file at `path` with `content` in one step; see `write_text`."""
-    handle = descriptor(path)
-    if handle is not None:
-        with os.fdopen(os.dup(handle), "wb") as opened:
-            opened.write(content)
-        return
-    if path.exists() and not path.is_file():
-        # A device or pipe (`-o /dev/stdout`) cannot be replaced in one step, so it is written to.
-        if path.is_dir():
-            raise InputError("is a directory, not a file to write", where=path, todo="name a file")
-        path.write_bytes(content)
-        return
-    _replace({path: _partial(path, content)})
+    with new_file(path) as file:
+        file.write(content)
 
 
 def write_together(contents: Mapping[Path, bytes]) -> None:
@@ -159,49 +149,42 @@ def new_file(path: Path) -> Iterator[IO[bytes]]:
             yield opened
         return
     if path.exists() and not path.is_file():
+        # A device or pipe (`-o /dev/stdout`) cannot be replaced in one step, so it is written to.
         if path.is_dir():
             raise InputError("is a directory, not a file to write", where=path, todo="name a file")
         with path.open("wb") as opened:
             yield opened
         return
+    with _written(path) as (file, partial):
+        yield file
+    _replace({path: partial})
+
+
+def _partial(path: Path, content: bytes) -> Path:
+    """Write a file next to the one to which `path` refers, for which it will be exchanged."""
+    with _written(path) as (file, partial):
+        file.write(content)
+    return partial
+
+
+@contextmanager
+def _written(path: Path) -> Iterator[tuple[IO[bytes], Path]]:
+    """A new file next to the one to which `path` refers, and its place; removed after an error."""
     file, partial = _new_partial(path)
     try:
         with file:
-            yield file
+            yield file, partial
             file.flush()
             os.fsync(file.fileno())
     except OSError as error:
         partial.unlink(missing_ok=True)
         if error.errno not in _NO_ROOM:
             raise
-        raise _no_room(path, error) from error
+        todo = "free some space or name another folder"
+        raise InputError(f"cannot write here ({error.strerror})", where=path, todo=todo) from error
     except BaseException:
         partial.unlink(missing_ok=True)
         raise
-    _replace({path: partial})
-
-
-def _partial(path: Path, content: bytes) -> Path:
-    """Write a file next to the one to which `path` refers, for which it will be exchanged."""
-    file, partial = _new_partial(path)
-    try:
-        with file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-    except OSError as error:
-        partial.unlink(missing_ok=True)
-        raise _no_room(path, error) from error
-    except BaseException:
-        partial.unlink(missing_ok=True)
-        raise
-    return partial
-
-
-def _no_room(path: Path, error: OSError) -> InputError:
-    return InputError(
-        f"cannot write here ({error.strerror})", where=path, todo="free some space or name another folder"
-    )
 
 
 def _new_partial(path: Path) -> tuple[IO[bytes], Path]:

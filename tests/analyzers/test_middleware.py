@@ -84,7 +84,7 @@ def test_library_moving_no_data_is_described_as_such(tmp_path):
     [
         # IOR: transfers of 512 KiB, in order (MANIFEST of the traces).
         ("v3-ior-ssf-hdf5-4r", ["mpiio", "hdf5"], 512 << 10, "consecutive"),
-        ("v3-netcdf-pnetcdf-4r", ["mpiio", "hdf5", "pnetcdf", "netcdf"], 1 << 20, "random"),
+        ("v3-netcdf-pnetcdf-4r", ["mpiio", "hdf5", "pnetcdf", "netcdf", "ompio"], 1 << 20, "random"),
         ("v3-posix-mix-4r", [], None, None),
     ],
 )

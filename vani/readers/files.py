@@ -13,9 +13,12 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from vani.errors import TraceError
-from vani.readers.trace_reader import TraceReader
+
+if TYPE_CHECKING:
+    from vani.readers.trace_reader import TraceReader
 
 
 @contextmanager

@@ -58,7 +58,7 @@ _LEFT_OUT = (
     *("files[].stripe_count", "files[].stripe_size", "files[].components", "files[].object_size"),
     *("job.id", "job.user", "job.command"),
     *("files[].direct_opens", "files[].synchronous_opens", "files[].generations", "dataset.compression"),
-    *("files[].object_size", "lookups[].search_path"),
+    *("files[].object_size", "lookups[].search_path", "middleware.memory_used_share"),
 )
 """Documents omit these if no source records them."""
 
