@@ -24,22 +24,22 @@ SMALL = 30
 # Figure: its ceiling today, and the one in the end.
 CEILINGS: dict[str, tuple[float, float]] = {
     "modules of the core": (372, 430),
-    "lines of the core": (65_450, 56_000),
-    "modules of the centre": (119, 140),
-    "lines of the centre": (21_621, 19_000),
-    "share of imports": (0.076, 0.075),
+    "lines of the core": (65_004, 56_000),
+    "modules of the centre": (121, 140),
+    "lines of the centre": (22_078, 19_000),
+    "share of imports": (0.0757, 0.075),
     "small modules": (5, 40),
     "imports inside functions": (134, 150),
     "circular imports": (0, 0),
     "modules entered by `vani profile` of the demo": (118, 120),
-    "lines of benchmarks": (3_995, 3_500),
-    "lines of code per line of tests": (1.51, 1 / 0.75),
+    "lines of benchmarks": (3_836, 3_500),
+    "lines of code per line of tests": (1.497, 1 / 0.75),
     # A line that leaves Python for another language is not removed.
-    "lines of C": (3_121, 3_121),
-    "lines of shell": (501, 663),
+    "lines of C": (3_105, 3_121),
+    "lines of shell": (496, 663),
     "lines of templates and styles": (1_117, 1_206),
-    "lines of JavaScript": (313, 313),
-    "lines of data": (1_219, 1_219),
+    "lines of JavaScript": (312, 313),
+    "lines of data": (1_214, 1_219),
 }
 LANGUAGES = {
     "C": {".c", ".h"},
