@@ -224,8 +224,7 @@ def choose(index: int, file: FileEntity, profile: Profile, system: System, by: L
             layout = Striping(default, size, default, default_size)
     elif default is not None and curve is None:
         moved, busy = moved_in(file, reads=reads)
-        # A layout changes on evidence: where the nodes are unknown, the run may have the fewest.
-        each = moved / busy / (nodes if default < least else least_nodes) if busy else 0.0
+        each = moved / busy / nodes if busy else 0.0
         if each >= (by.collective_enough if movers.collective else by.enough):
             return (
                 f"each node already moves {format_rate(each)} of the large shared files: where that was measured, more "

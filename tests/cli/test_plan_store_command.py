@@ -136,6 +136,7 @@ def test_a_read_only_database_is_not_replaced(run, desk, rows):
     assert (done.status, done.line.startswith("now.sqlite: is read-only, and is not replaced")) == (2, True)
 
 
+@pytest.mark.slow
 def test_a_locked_database_is_refused_after_a_while(run, desk, rows, monkeypatch):
     monkeypatch.setattr("vani.centre.database._WAIT_S", 0.1)
     run("plan", "store", rows, "--database", "now.sqlite")
