@@ -167,9 +167,9 @@ def tables() -> dict[str, list[str]]:
     rows += [_counts(f"{kind}, in use", machines, scores_of(kind)) for kind in KINDS[2:]]
     head = ("", *machines, "mean", "worst run", "runs below half of the best", "best fixed rule")
     _, _, given, inside, *_ = row("", of_advice(curves=True))
-    on_advice = "Recommendations for counts that are not on the curve: "
-    on_advice += f"{given} numbers, {inside} in their range." if given else "none has a number."
-    return {"stripes": markdown(head, rows, last=1), "stripe gains": [*gains_of_counts(), "", on_advice]}
+    judged = f"{given} numbers, {inside} in their range" if given else "none has a number"
+    gains = [*gains_of_counts(), "", f"Recommendations for counts that are not on the curve: {judged}."]
+    return {"stripes": markdown(head, rows, last=1), "stripe gains": gains}
 
 
 def _counts(name: str, machines: Sequence[str], scores: dict[str, dict[str, list[float]]]) -> tuple[str, ...]:

@@ -121,10 +121,8 @@ def _steps(rates: Sequence[float]) -> Iterator[float]:
 
 def main(*, forwarding: bool = False) -> None:
     """Print the ranges, or the loss from choosing I/O nodes."""
-    if forwarding:
-        io_nodes.main()
-    else:
-        print_coverage()
+    show = io_nodes.main if forwarding else print_coverage
+    show()
 
 
 if __name__ == "__main__":
