@@ -12,6 +12,7 @@ import numpy as np
 from benchmarks.data import print_table, run
 from tests.plan.linear_programs import largest_difference, random_usage
 from tests.plan.published import (
+    LOCK_S,
     PIECES,
     STAGES,
     Point,
@@ -24,7 +25,6 @@ from tests.plan.published import (
 )
 from vani.centre.plan.schema.scenario import Scenario, Variant
 from vani.centre.plan.simulate.events import SimulatedRun
-from vani.centre.plan.simulate.machine import LOCK_S
 from vani.centre.plan.simulate.simulate import TOLERANCE, Named, play
 from vani.systems import load_system
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.plan.published import locked_writes
+from tests.plan.published import LOCK_S, locked_writes
 from vani.centre.plan.schema.scenario import Scenario
-from vani.centre.plan.simulate.machine import LOCK_S, lock_passes, lock_seconds
+from vani.centre.plan.simulate.machine import lock_passes, passes_per_s
 from vani.centre.plan.simulate.simulate import Named, simulate
 from vani.systems import load_system
 from vani.units import GiB, MiB
@@ -15,7 +15,6 @@ from vani.units import GiB, MiB
 
 def test_locks_pass_between_nodes_only():
     assert lock_passes(1e9, nodes=1, objects=8, stripe_size=MiB) == 0
-    assert lock_seconds(1e9, nodes=1, objects=8, stripe_size=MiB, lock_s=LOCK_S) == 0
     # Each of four nodes writes to all eight objects; no lock passes to the first on each.
     assert lock_passes(1 * GiB, nodes=4, objects=8, stripe_size=MiB) == 3 * 8
     # A region of one stripe reaches one object, which nobody else writes.
@@ -23,9 +22,12 @@ def test_locks_pass_between_nodes_only():
 
 
 def test_small_alternating_pieces_pass_a_lock_each():
-    found = lock_seconds(1 * GiB, nodes=4, objects=8, stripe_size=MiB, lock_s=LOCK_S, piece=47008)
-    # At most one lock of each node passes at a time.
-    assert found == pytest.approx(LOCK_S * GiB / 47008 / 4, rel=1e-3)
+    assert lock_passes(1 * GiB, nodes=4, objects=8, stripe_size=MiB, piece=47008) == pytest.approx(GiB / 47008 - 8)
+
+
+@pytest.mark.parametrize(("nodes", "objects", "at_once"), [(4, 8, 4), (8, 2, 2)])
+def test_each_node_and_each_object_passes_one_lock_at_a_time(nodes, objects, at_once):
+    assert passes_per_s(0.01, nodes=nodes, objects=objects) == pytest.approx(at_once / 0.01)
 
 
 def write(nodes, layout, **more):

@@ -37,11 +37,6 @@ PAGE_CACHE_RATE: Final = 1.6e9
 of processes on one node with files of 8 GiB and more: 1.6 GB/s per process explains the difference between 300 to
 318 MiB/s with one process and 365 to 439 MiB/s with 16."""
 
-LOCK_S: Final = 4.4e-3
-"""Seconds to pass the lock on a piece of a shared file from one node to another, including the partial pages and the
-flush that come with it, on a Lustre of typical speed: with it, half of the ior-hard writes in IO500's submissions on
-Lustre (2017 to 2019) are faster than computed and half slower."""
-
 LEAST_PACE: Final = 0.05
 """Least share of its rate that a busy target has (our choice)."""
 
@@ -644,20 +639,3 @@ def lock_passes(
 def passes_per_s(lock_s: float, *, nodes: int, objects: int) -> float:
     """Passes per second of all locks of a file, with `lock_s` seconds for each."""
     return min(nodes, objects) / lock_s
-
-
-def lock_seconds(
-    moved: float, *, nodes: int, objects: int, stripe_size: float, lock_s: float, piece: float | None = None
-) -> float:
-    """Seconds that locks add to a write of a shared file; arguments as of `lock_passes`.
-
-    Parameters
-    ----------
-    lock_s
-        Seconds for one pass: `LOCK_S`, if the machine's
-        is unknown. 0: locks cost nothing.
-    """
-    if not lock_s or objects < 1:
-        return 0.0
-    passes = lock_passes(moved, nodes=nodes, objects=objects, stripe_size=stripe_size, piece=piece)
-    return passes / passes_per_s(lock_s, nodes=nodes, objects=objects)
