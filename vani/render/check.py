@@ -147,7 +147,7 @@ def verdict_line(check: Check) -> str:
 MAX_LISTED: Final = 20
 """Maximum number of listed failures per check, and of exceptions or unknown results."""
 
-_WIDTH: Final = 100
+_WIDTH: Final = 80
 _MAX_OF_CAUSE: Final = 6
 
 
