@@ -1,7 +1,5 @@
 """advice.yaml: recommended settings, each with its evidence, source and expected gain."""
 
-from __future__ import annotations
-
 import html
 from typing import Annotated, ClassVar, Literal
 

@@ -1,7 +1,5 @@
 """Results of IO500, IOR and mdtest: rates by phase, and how they compare."""
 
-from __future__ import annotations
-
 from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field

@@ -6,8 +6,6 @@ single value where they agree, otherwise a list with a value per run. It contain
 files, so that the same runs give the same bytes.
 """
 
-from __future__ import annotations
-
 from typing import Any, Literal
 
 from pydantic import Field

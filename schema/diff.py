@@ -3,8 +3,6 @@
 In the table of runs, a column's name is the path of its figure in the profile.
 """
 
-from __future__ import annotations
-
 from typing import Literal
 
 from pydantic import Field

@@ -4,8 +4,6 @@ A person may write a file with few keys by hand; `vani collect` writes all of th
 gives the reason; an empty list is "known that there is none".
 """
 
-from __future__ import annotations
-
 import posixpath
 from functools import cached_property
 from typing import Annotated, Final, Literal

@@ -3,8 +3,6 @@
 Modules of `profile.yaml` omit `from __future__ import annotations`: pydantic would parse each annotation again.
 """
 
-from __future__ import annotations
-
 from typing import Any, ClassVar, Final
 
 from pydantic import BaseModel, ConfigDict, SerializerFunctionWrapHandler, model_serializer

@@ -1,7 +1,5 @@
 """vani.toml or .vani.yaml: the requirements of `vani check` for a profile, and settings that other commands read."""
 
-from __future__ import annotations
-
 import re
 from datetime import date, datetime
 from typing import Annotated, Any, Literal

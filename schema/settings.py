@@ -7,8 +7,6 @@
 `PlaceSettings(ceiling=0.9)`, or `ceiling=0.9` to a function that calls `PlaceSettings.of`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date

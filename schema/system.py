@@ -3,8 +3,6 @@
 Figures without a source are null. `sources` names the source of each figure, by the key's path.
 """
 
-from __future__ import annotations
-
 import posixpath
 from typing import Annotated, Literal
 

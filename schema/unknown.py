@@ -3,8 +3,6 @@
 Sources state these reasons; readers of a profile look up the remedy.
 """
 
-from __future__ import annotations
-
 from typing import Final
 
 from vani.schema.dataset_facts import MAX_LOOKED_AT

@@ -8,8 +8,6 @@ document.
 `__init__.pyi` lists all names; each loads its module on first use, because Dask and Arrow take about a second.
 """
 
-from __future__ import annotations
-
 import lazy_loader
 
 __version__ = "0.1.0"

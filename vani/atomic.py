@@ -1,7 +1,5 @@
 """Files and folders that appear completely or not at all."""
 
-from __future__ import annotations
-
 import errno
 import os
 import re

@@ -3,8 +3,6 @@
 pyarrow's own conversions import pandas if it is installed, which takes longer than reading a small trace.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, overload
 

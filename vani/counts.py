@@ -4,8 +4,6 @@ One row per process (or all of them together), file and layer. Integers only: na
 values that the tracer did not count.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal

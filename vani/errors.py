@@ -11,8 +11,6 @@
 The command line prints the line and exits with the error's `exit_code`.
 """
 
-from __future__ import annotations
-
 import os
 import stat
 from collections.abc import Iterable

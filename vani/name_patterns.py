@@ -11,8 +11,6 @@ every file is in exactly one pattern, and only sums are computed from patterns. 
 All others are patterns of a single file. Arrow processes all paths at once, because a run may have millions.
 """
 
-from __future__ import annotations
-
 from functools import cached_property
 from typing import Any, Final
 

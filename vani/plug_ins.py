@@ -1,7 +1,5 @@
 """Plug-ins of other distributions, found by entry point, and the source of an unexpected exception."""
 
-from __future__ import annotations
-
 import functools
 import sys
 import traceback

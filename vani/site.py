@@ -20,8 +20,6 @@ A file for `--config` has a table for the user's choice. Sizes may have units::
     min_bytes = "1G"
 """
 
-from __future__ import annotations
-
 import functools
 import os
 import sys

@@ -1,7 +1,5 @@
 """Sizes, times and rates in the form in which people write them."""
 
-from __future__ import annotations
-
 import math
 import re
 from decimal import Decimal

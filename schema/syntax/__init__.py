@@ -1,7 +1,5 @@
 """Text of documents: YAML, JSON and TOML to plain trees with the line of each value, and trees to YAML and JSON."""
 
-from __future__ import annotations
-
 import re
 from codecs import getincrementaldecoder
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Trees to JSON text, in which nothing moves a terminal's cursor or changes the direction of letters."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """TOML text to plain trees, with the line of every key, which the standard library's parser does not report."""
 
-from __future__ import annotations
-
 import functools
 import re
 import tomllib

@@ -9,8 +9,6 @@ JSON is parsed by pydantic's parser, which is much faster, and refused for the s
 equal keys, so the standard library searches short texts for these; a program that writes megabytes writes no key twice.
 """
 
-from __future__ import annotations
-
 import json
 import math
 import re

@@ -1,7 +1,5 @@
 """`vani apply`: sets the layouts of advice or of a tuned.yaml, checks them, and undoes them."""
 
-from __future__ import annotations
-
 import os
 import re
 import shlex

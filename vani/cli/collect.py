@@ -1,7 +1,5 @@
 """`vani collect`: records what only the running job can see."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 

@@ -1,7 +1,5 @@
 """`vani explain`: the explanation of a rule or a pattern, and the list of them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import click

@@ -1,7 +1,5 @@
 """Command groups that import a command only when it is called, so that `--help` imports none."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from importlib import import_module

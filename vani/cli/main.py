@@ -4,8 +4,6 @@ Exit statuses: 0 success; 1 `check` found something; 2 wrong usage or bad input;
 143 terminated.
 """
 
-from __future__ import annotations
-
 import errno
 import io
 import os

@@ -1,7 +1,5 @@
 """`vani systems`: lists the bundled machines, shows one, or describes this machine."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Sequence
 from pathlib import Path

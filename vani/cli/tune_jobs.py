@@ -1,7 +1,5 @@
 """Batch jobs of `vani tune --submit`: a script that continues a session, and the command that submits it."""
 
-from __future__ import annotations
-
 import os
 import re
 import shlex

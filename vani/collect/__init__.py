@@ -3,8 +3,6 @@
 Every source has its own module, and reads below a root folder, which tests replace.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path

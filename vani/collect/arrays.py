@@ -7,8 +7,6 @@ Files may be damaged or malicious: the bytes of headers are bounded, and counts 
 size of the file before values are read.
 """
 
-from __future__ import annotations
-
 import io
 import math
 import os

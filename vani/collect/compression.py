@@ -9,8 +9,6 @@ runs out.
 Source of the shuffle filter: HDF5 documentation, H5Pset_shuffle.
 """
 
-from __future__ import annotations
-
 import os
 import time
 import zlib

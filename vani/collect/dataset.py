@@ -14,8 +14,6 @@ Sources: Massey, "The Kolmogorov-Smirnov Test for Goodness of Fit" (1951); Schwa
 Model" (1978); Kass and Raftery, "Bayes Factors" (1995), section 3.2. SciPy does the fitting and testing.
 """
 
-from __future__ import annotations
-
 import os
 import stat
 import time

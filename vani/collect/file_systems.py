@@ -11,8 +11,6 @@ metadata has another one (`mmcrfs --metadata-block-size`), the pool `system` con
 other pools. docs.ceph.com, File layouts; `ceph osd stat` and `ceph fs ls` of Ceph 16.2.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import shlex

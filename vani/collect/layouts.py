@@ -5,8 +5,6 @@ Each family has one function, which returns the layouts, the most promising firs
 `file_systems.layout_problem` checks it, `render.script` sets and undoes it; a new family extends all three.
 """
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Callable, Mapping

@@ -3,8 +3,6 @@
 Source: proc(5) on `mountinfo`: fields are separated by blanks, which are octal escapes inside fields.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import threading

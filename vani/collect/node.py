@@ -8,8 +8,6 @@ Sources: proc(5) on `meminfo`, `cpuinfo` and `status`; Linux, Documentation/ABI/
 create.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import re

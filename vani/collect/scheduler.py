@@ -1,7 +1,5 @@
 """Facts in a job's environment from the batch system: Slurm, LSF, PBS and Torque, Flux."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping

@@ -13,8 +13,6 @@ Files are unlinked before anything is written to them, so that no data remains h
 nodes, an MPI launcher starts the processes, which do not need MPI themselves.
 """
 
-from __future__ import annotations
-
 import contextlib
 import hmac
 import json

@@ -4,8 +4,6 @@ It runs on a login or compute node, as any user. Each program is optional; witho
 and `sources` names the missing one. Rates are null, except the network's and those measured in one folder.
 """
 
-from __future__ import annotations
-
 import os
 import posixpath
 import re

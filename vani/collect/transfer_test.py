@@ -6,8 +6,6 @@ streams use direct I/O, or, on file systems without it, flush their data and ask
 Caches of servers or of a virtual machine's host cannot be excluded.
 """
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import mmap

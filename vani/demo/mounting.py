@@ -1,7 +1,5 @@
 """Mounts the file systems in this package temporarily, each in its own process. Needs Linux with FUSE and `mfusepy`."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

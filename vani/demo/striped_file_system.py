@@ -13,8 +13,6 @@ them. With `direct_io`, each call of a program arrives unchanged, in successive 
 The kernel caches names and attributes, because nothing else changes the folder.
 """
 
-from __future__ import annotations
-
 import errno
 import json
 import os

@@ -18,8 +18,6 @@ each for as long as it needs them. A process that needs the result sleeps until 
   generator is seeded, but requests draw from it in the order in which they arrive.
 """
 
-from __future__ import annotations
-
 import math
 import random
 import time

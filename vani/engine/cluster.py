@@ -4,8 +4,6 @@ Workers read traces and write stores as files; calls never travel between proces
 and Dask then runs its tasks elsewhere, so every task must be able to run twice, even at the same time.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import os

@@ -3,8 +3,6 @@
 Work of a single part is called directly: it takes less time than importing Dask.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import pickle

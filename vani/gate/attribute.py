@@ -1,7 +1,5 @@
 """Paths of attributes, such as `apps[ior].io.bytes.written`: their grammar, and their meaning in profiles."""
 
-from __future__ import annotations
-
 import functools
 import inspect
 import re

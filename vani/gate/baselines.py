@@ -4,8 +4,6 @@ A figure on which all runs agree is a single value; otherwise it is a list with 
 therefore appear once, and `git diff` shows what changed. `baseline_of` merges runs, and `runs_of` splits them again.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass

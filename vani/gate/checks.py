@@ -1,7 +1,5 @@
 """Outcomes of the checks that need no baseline: budgets, rules, complete traces, and exceptions for failures."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence

@@ -5,8 +5,6 @@ in either profile. Attributes that follow from others (shares of counts and time
 (such as the start of a phase) are left out.
 """
 
-from __future__ import annotations
-
 import functools
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Profiles as trees of plain values: entities are identified by name, and paths of attributes are looked up."""
 
-from __future__ import annotations
-
 import math
 import os
 from collections import Counter

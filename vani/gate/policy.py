@@ -1,7 +1,5 @@
 """The policy of a project: finds and reads its file, compiles its tables to checks, and finds its saved baseline."""
 
-from __future__ import annotations
-
 import difflib
 import hashlib
 import os

@@ -1,7 +1,5 @@
 """Applies all checks of a policy to a profile and combines them into one verdict."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from datetime import date

@@ -5,8 +5,6 @@ code next to its call, as fallback and as test oracle. A kernel checks every cou
 that it does not support; then, and without a compiled file, numpy does the work, so only numpy's code raises errors.
 """
 
-from __future__ import annotations
-
 import ctypes
 import re
 import threading

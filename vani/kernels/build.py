@@ -4,8 +4,6 @@ This file also runs as a script, in the build hook and in the Makefile, where Va
 standard library.
 """
 
-from __future__ import annotations
-
 import ctypes
 import hashlib
 import os

@@ -1,7 +1,5 @@
 """Groups of calls that share every attribute except offset, size and time."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any

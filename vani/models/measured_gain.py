@@ -10,8 +10,6 @@ a tenth if the ratios scatter by a factor of 2.7. If the model is right, the err
 that looked worth trying were measured, so the ratios may be biased by selection.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

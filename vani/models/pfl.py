@@ -10,8 +10,6 @@ reaches the number of targets; a last component on all targets extends to the en
 Tarazu's own layouts (table 8), their stripe sizes, and the configuration of its clients (figure 12) come last.
 """
 
-from __future__ import annotations
-
 import configparser
 import math
 import re

@@ -6,8 +6,6 @@ for a workflow, the time in which any process is in one. Activity that the trace
 open. If the recorded share is already above that, the shares are lower bounds.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from typing import Final

@@ -3,8 +3,6 @@
 The layouts follow `PrintReducedResult` in IOR's `src/ior-output.c` and `summarize_results_rank0` in `src/mdtest.c`.
 """
 
-from __future__ import annotations
-
 import configparser
 import posixpath
 import re

@@ -1,7 +1,5 @@
 """Conversion of calls, given by signature, to batches of the call table: their files, offsets and nesting."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any

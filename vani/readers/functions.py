@@ -4,8 +4,6 @@ Sources: the wrappers listed in Recorder's format (format document, section 6), 
 A function that is missing here still gets a layer and a kind from its name.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import IntEnum

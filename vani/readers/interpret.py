@@ -1,7 +1,5 @@
 """Meaning of each distinct call, computed once: its file, bytes, offset and effect on the file position."""
 
-from __future__ import annotations
-
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc

@@ -4,8 +4,6 @@ Both take the form of calls, so all code for the calls of traces works on them. 
 per direction, which takes the whole bin and names no file.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 

@@ -9,8 +9,6 @@ library, whose own calls may be missing from the trace. Without depths, it repla
 is inside no library call, and a call by a library belongs to that library's nearest preceding call on the same thread.
 """
 
-from __future__ import annotations
-
 from itertools import pairwise
 from typing import Any, NamedTuple, TypeVar
 

@@ -21,8 +21,6 @@ in this way (`/etc/romio-hints`). A program that opens a file, never closes it a
 leave no records (fgets, mmap) is mistaken for a failed look-up.
 """
 
-from __future__ import annotations
-
 import posixpath
 import re
 from collections.abc import Iterable, Sequence

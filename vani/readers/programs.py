@@ -13,8 +13,6 @@ names may contain hyphens, so their boundaries are ambiguous. These rules decide
 Rules 3 and 4 may be wrong; the result states that.
 """
 
-from __future__ import annotations
-
 import posixpath
 import re
 from collections.abc import Callable, Sequence

@@ -1,7 +1,5 @@
 """Readers that parse a whole trace once, because it mixes processes, and keep its tables and rows of numbers."""
 
-from __future__ import annotations
-
 import hashlib
 import tempfile
 import threading

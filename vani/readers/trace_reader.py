@@ -1,7 +1,5 @@
 """Interface of trace readers: they know a trace's size before reading calls, and read ranks in bounded batches."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path

@@ -7,8 +7,6 @@ another track of the same thread, a *lane*.
 Source: "Trace Event Format", complete events (`ph` X) and metadata events (M); times are microseconds.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final

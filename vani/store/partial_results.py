@@ -5,8 +5,6 @@ numbers, strings, arrays and tables, and Vani's dataclasses around them; reading
 file that is damaged, of another Vani version or writable by others is ignored.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

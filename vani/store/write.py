@@ -4,8 +4,6 @@ A store in memory is created in the same way, without files. In a folder, the fi
 data set; names with a leading underscore are small tables, which ordinary readers of a data set ignore.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress

@@ -1,7 +1,5 @@
 """Machine descriptions: bundled ones by name, and users' own that may build on them."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Commands that set layouts of new files, by family of file systems, and the attributes that they give to files."""
 
-from __future__ import annotations
-
 import re
 import shlex
 from collections.abc import Sequence

@@ -4,8 +4,6 @@ The session is saved after each step and restores everything at the end. A run m
 of others, with copies before and after it.
 """
 
-from __future__ import annotations
-
 import fcntl
 import math
 import os

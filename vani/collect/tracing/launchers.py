@@ -3,8 +3,6 @@
 For a launcher: how it passes variables on, and where in its command line the program begins.
 """
 
-from __future__ import annotations
-
 import re
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """The command line that runs a command under a tracer, as words that no shell sees, and the files that it leaves."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

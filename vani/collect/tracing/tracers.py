@@ -3,8 +3,6 @@
 The libraries are where the user names them, or where builds, pip, conda, Spack and modules install them.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

@@ -1,7 +1,5 @@
 """Darshan logs: counts of calls by process and file, without the calls."""
 
-from __future__ import annotations
-
 import struct
 import zlib
 from pathlib import Path

@@ -7,8 +7,6 @@
 - Write time includes flush time.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace

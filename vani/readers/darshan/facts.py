@@ -3,8 +3,6 @@
 Contradictory Darshan counters, which occur in damaged or edited logs.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final, Literal

@@ -6,8 +6,6 @@ A job of 1,024 or 4,096 bytes comes first, then the records. A record has the la
 its file system in the mount table. Source: `darshan-log-format.h` of Darshan 2.0.0 to 2.3.1.
 """
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """A Darshan log behind the interface of all traces: it contains counts but no calls."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from pathlib import Path, PurePath

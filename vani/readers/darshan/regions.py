@@ -6,8 +6,6 @@ header, overlap no other region, and inflate completely. A region is a sequence 
 process compressed its own. No allocation uses a length that the file claims.
 """
 
-from __future__ import annotations
-
 import bz2
 import hashlib
 import os

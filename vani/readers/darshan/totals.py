@@ -5,8 +5,6 @@ They come from POSIX, STDIO, MPI-IO and Lustre records as arrays. `counters` exp
 These logs are uncompressed, have free space after the records in the last region, and lack the job's end.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass

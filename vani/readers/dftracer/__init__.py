@@ -1,7 +1,5 @@
 """Traces of DFTracer (formerly DLIO Profiler): files of JSON lines, mostly one per process."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from vani.readers.files import files_of

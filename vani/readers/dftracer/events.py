@@ -5,8 +5,6 @@ in each call. DFTracer 1 writes names' hashes as numbers. DFTracer 2 writes them
 numbers (`dftracer/core/common/enumeration.h`).
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """A trace's processes: their parents, their programs, and the tracer's own facts."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any

@@ -6,8 +6,6 @@ several processes, and calls are delivered process by process. An event is writt
 sorted by the start of their calls.
 """
 
-from __future__ import annotations
-
 import posixpath
 from collections import Counter
 from collections.abc import Sequence

@@ -3,8 +3,6 @@
 Sources: wrappers of DFTracer 1.0 (`src/dftracer/brahma`), and DFTracer 2.2's events for a program that makes each call.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum

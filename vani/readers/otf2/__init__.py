@@ -1,7 +1,5 @@
 """OTF2 archives, the format of Score-P: an anchor, definitions, and a folder with one file of events per location."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from vani.errors import TraceError

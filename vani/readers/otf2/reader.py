@@ -3,8 +3,6 @@
 All events are read once and their rows are kept (see `scanned`), because the number of calls is known only at the end.
 """
 
-from __future__ import annotations
-
 import re
 from array import array
 from collections import Counter

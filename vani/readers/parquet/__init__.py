@@ -1,7 +1,5 @@
 """Traces converted to Parquet by WisIO (dfanalyzer) or by Recorder's own recorder2parquet."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType

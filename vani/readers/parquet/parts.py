@@ -1,7 +1,5 @@
 """The Parquet files of one trace: their names, footers, and rows in bounded batches."""
 
-from __future__ import annotations
-
 import os
 import re
 from collections import Counter

@@ -1,7 +1,5 @@
 """Base of both Parquet readers: one scan for the tables, then groups of ranks that fit in memory."""
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping

@@ -7,8 +7,6 @@ larger; times as float32 seconds; row groups of 1,024 rows. A compiler-instrumen
 its name.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Iterator

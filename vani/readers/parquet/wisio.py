@@ -9,8 +9,6 @@ Column contents (from the converter and from a trace of 1,280 processes):
 - `cat` and `io_cat` follow from the function's name; `acc_pat`, `hostname`, `app` and the hashes add nothing.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar

@@ -1,7 +1,5 @@
 """Recorder traces: layouts 2.3 to 3.0 and the combined files of 2025-26."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 from pathlib import Path

@@ -3,8 +3,6 @@
 The compiled kernel computes a batch's columns where it can. It can continue after numpy's code, and vice versa.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 

@@ -4,8 +4,6 @@ Nothing here recurses or loops over calls. `Grammar.calls` gives the number of c
 that a kilobyte that claims 2^60 calls is refused instead of allocated.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property

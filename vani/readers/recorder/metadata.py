@@ -1,7 +1,5 @@
 """recorder.mt: tracer settings and function names (format document, sections 4, 8, 9)."""
 
-from __future__ import annotations
-
 import math
 import re
 import struct

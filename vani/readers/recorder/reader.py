@@ -1,7 +1,5 @@
 """`TraceReader` for Recorder traces: their facts, limits and calls."""
 
-from __future__ import annotations
-
 import functools
 import threading
 from collections.abc import Iterator

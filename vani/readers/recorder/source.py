@@ -1,7 +1,5 @@
 """The parts of a trace, which are files in a directory or sections of one recorder.dat, read in bounded memory."""
 
-from __future__ import annotations
-
 import re
 import struct
 import zlib

@@ -1,7 +1,5 @@
 """A trace's tables, from all of its files except the time stamps: signatures, grammars, files, and damage."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass, field

@@ -4,8 +4,6 @@ If there are many small ones, a few hundred are decoded at a time: once when the
 calls are needed. In between, only a few numbers per grammar are kept.
 """
 
-from __future__ import annotations
-
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence

@@ -1,7 +1,5 @@
 """strace logs: system calls as text, one per line."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -5,8 +5,6 @@ its beginning (`name(... <unfinished ...>`), and the rest (`<... name resumed>..
 `>`, `"` and all unprintable bytes, so no name can look like the end of a line.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field

@@ -8,8 +8,6 @@ a script's suffix that it opens and does not import.
 Processes in a log that take no part in a run's I/O: launchers, and script tools (`dirname`, `sleep`).
 """
 
-from __future__ import annotations
-
 import json
 import posixpath
 import re

@@ -6,8 +6,6 @@ numbers are kept as rows (see `scanned`), because a log mixes lines of simultane
 process by process.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Collection, Sequence

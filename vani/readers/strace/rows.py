@@ -3,8 +3,6 @@
 Requests of io_submit (libaio), in logs that strace wrote with them (`-e abbrev=!io_submit`).
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 from functools import reduce

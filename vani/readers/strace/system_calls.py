@@ -4,8 +4,6 @@ Other calls never reach a file system: memory, signals, clocks, waiting, sockets
 descriptor table (dup, most of fcntl).
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from enum import IntEnum
 

@@ -1,7 +1,5 @@
 """Plots of calls: their time by layer, their kinds, how long they take, and how much they request."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import Any

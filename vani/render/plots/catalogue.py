@@ -4,8 +4,6 @@ Every `Plot` in a module of this folder is a kind. `draw("phases", profile)` ret
 Vega-Lite renderer can show, or a `Missing` with the reason.
 """
 
-from __future__ import annotations
-
 import pkgutil
 from dataclasses import replace
 from functools import cache

@@ -3,8 +3,6 @@
 People with colour blindness can distinguish the theme's colours, on light and dark.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import subprocess

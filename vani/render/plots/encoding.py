@@ -1,7 +1,5 @@
 """Encodings shared by all plots: axes with units, colours of kinds, and short, safe names."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Sequence
 from typing import Any

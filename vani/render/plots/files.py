@@ -1,7 +1,5 @@
 """Plots of files: their I/O time, access patterns and sizes; related files (`out_00000`, ...) are one dataset."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from operator import attrgetter

@@ -1,7 +1,5 @@
 """Plots over time: the bandwidth of all processes, and the phases of each app."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any

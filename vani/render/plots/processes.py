@@ -1,7 +1,5 @@
 """Imbalance: I/O time and bytes of each process relative to its app's mean, naming the worst process."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from operator import attrgetter

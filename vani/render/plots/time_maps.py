@@ -1,7 +1,5 @@
 """Maps of time and processes: a grid of coloured cells for each kind of amount, bytes or seconds."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

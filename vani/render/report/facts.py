@@ -3,8 +3,6 @@
 The page shows the identity on its first screen, so that printed copies can be distinguished.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime

@@ -3,8 +3,6 @@
 It consists of SVG elements written here, so that it appears where scripts do not run, and on paper.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final

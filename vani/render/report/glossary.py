@@ -4,8 +4,6 @@ Sources: the definitions of `docs/profile.md`; the Lustre Operations Manual (str
 and Lusk 1999 (collective buffering, data sieving); the Vani paper (phases, burst buffers).
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """A report as Markdown for a merge request: the important parts are visible, everything else is folded."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import replace
 from typing import Final

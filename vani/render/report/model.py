@@ -4,8 +4,6 @@ All texts are safe on one line (no control characters) but not escaped for a for
 `left_out` names what a limit excluded.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace

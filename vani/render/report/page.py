@@ -3,8 +3,6 @@
 The page is built up to three times, each time with less of a long profile, until it has at most `MAX_BYTES`.
 """
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import re

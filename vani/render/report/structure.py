@@ -1,7 +1,5 @@
 """Tables of a report: apps, balance, layers, phases, dependencies, folders, traces, behaviour, and where time goes."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final

@@ -1,7 +1,5 @@
 """A report as plain text for a terminal of 80 columns, a mail or a log."""
 
-from __future__ import annotations
-
 import textwrap
 from collections.abc import Iterator, Mapping
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Null attributes of a profile with their reasons: from `provenance`, or from what null means for the attribute."""
 
-from __future__ import annotations
-
 import re
 import types
 from collections.abc import Iterable, Iterator
