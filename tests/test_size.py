@@ -23,8 +23,8 @@ SMALL = 30
 
 # Figure: its ceiling today, and the one in the end.
 CEILINGS: dict[str, tuple[float, float]] = {
-    "modules of the core": (372, 430),
-    "lines of the core": (64_874, 56_000),
+    "modules of the core": (369, 430),
+    "lines of the core": (64_560, 56_000),
     "modules of the centre": (121, 140),
     "lines of the centre": (22_078, 19_000),
     "share of imports": (0.0745, 0.075),

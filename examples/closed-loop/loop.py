@@ -2,7 +2,7 @@
 
     python loop.py [FOLDER] [LATENCY_S] [BYTES_PER_S]
 
-1. A folder is shown through `vani.demo.slow_file_system`, and Montage runs there (`workflow.py`).
+1. A folder is shown through `slow_file_system.py`, and Montage runs there (`workflow.py`).
 2. `montage.profile.yaml`, the profile of a Recorder trace of the same workflow on another machine, is given this
    file system's times: operations of the trace x seconds per operation measured here, and this run's length.
 3. `vani advise --script apply.sh` judges it; `sh apply.sh --job` prints the lines for the job, which are run.
@@ -23,10 +23,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import mounting
 import workflow
 
 import vani
-from vani.demo import mounting
 from vani.schema.advice import Advice
 from vani.schema.profile import Profile
 from vani.schema.system import System

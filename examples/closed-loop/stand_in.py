@@ -1,4 +1,4 @@
-"""The stand-in at work: `vani.demo.striped_file_system` mounted, its programs compiled, its description.
+"""The stand-in at work: `striped_file_system.py` mounted, its programs compiled, its description.
 
     python stand_in.py [KIND [MACHINE]]
 
@@ -21,9 +21,9 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from mounting import impossible, mounted
 
 import vani.demo
-from vani.demo.mounting import impossible, mounted
 from vani.demo.striped_model import MACHINES, machine_of
 
 HERE = Path(__file__).resolve().parent

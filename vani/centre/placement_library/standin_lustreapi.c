@@ -1,6 +1,6 @@
 /* Replaces liblustreapi where there is no Lustre: logs its requests in the file STANDIN_LOG, and creates files with
  * open(2) like the real one. STANDIN_FAIL names the step that fails: alloc, extent, before, after.
- * Without STANDIN_LOG, it gives the new file a layout in the form of vani/demo/striped_file_system.py. */
+ * Without STANDIN_LOG, it gives the new file a layout in the form of examples/closed-loop/striped_file_system.py. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>

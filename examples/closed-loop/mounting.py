@@ -1,4 +1,4 @@
-"""Mounts the file systems in this package temporarily, each in its own process. Needs Linux with FUSE and `mfusepy`."""
+"""Mounts the file systems in this folder temporarily, each in its own process. Needs Linux with FUSE and `mfusepy`."""
 
 import os
 import shutil
@@ -28,14 +28,14 @@ def impossible() -> str:
 
 @contextmanager
 def served(mount: Path, module: str, *arguments: str) -> Iterator[Path]:
-    """Mount the file system of a module in this package at `mount` for the duration of a block.
+    """Mount the file system of a module in this folder at `mount` for the duration of a block.
 
     Raises
     ------
     InputError
         The file system does not start.
     """
-    command = [sys.executable, "-m", f"vani.demo.{module}", str(mount), *arguments]
+    command = [sys.executable, str(Path(__file__).with_name(f"{module}.py")), str(mount), *arguments]
     # A session of its own, so that it can change its priority.
     server = subprocess.Popen(command, stderr=subprocess.DEVNULL, start_new_session=True)
     try:

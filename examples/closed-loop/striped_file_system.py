@@ -1,9 +1,9 @@
 """A stand-in for a striped parallel file system, on which programs wait as in `vani.demo.striped_model`.
 
-    python -m vani.demo.striped_file_system MOUNT BACKING MACHINE [SEED]
+    python striped_file_system.py MOUNT BACKING MACHINE [SEED]
 
 It shows the folder BACKING at MOUNT (FUSE, needs `mfusepy` and libfuse3) until it is unmounted with `fusermount3 -u
-MOUNT`. MACHINE is a name for `machine_of`. `examples/closed-loop/lfs` sets and shows layouts, which are lost when the
+MOUNT`. MACHINE is a name for `machine_of`. `lfs` in this folder sets and shows layouts, which are lost when the
 file system ends. It makes no claim about Lustre.
 
 Each process of an MPI program is a node of its own, identified by its rank (PMI_RANK), or by its node in a Slurm job
@@ -25,8 +25,8 @@ from pathlib import Path
 from typing import Any
 
 import mfusepy
+from slow_file_system import SlowFolder
 
-from vani.demo.slow_file_system import SlowFolder
 from vani.demo.striped_model import File, Layout, Machine, Storage, layout_of, machine_of, words_of
 
 ATTRIBUTE = "user.layout"

@@ -1,6 +1,6 @@
 """A file system that is slow on purpose: every operation waits, and the data rate is limited.
 
-    python -m vani.demo.slow_file_system MOUNT BACKING [LATENCY_S] [BYTES_PER_S]
+    python slow_file_system.py MOUNT BACKING [LATENCY_S] [BYTES_PER_S]
 
 It shows the folder BACKING at MOUNT (FUSE, needs `mfusepy` and libfuse3) until it is unmounted with
 `fusermount3 -u MOUNT`. Nothing is cached: each call of a program arrives here, as on a loaded parallel file
