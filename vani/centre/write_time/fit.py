@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
@@ -13,7 +13,15 @@ from pydantic import BeforeValidator, Field
 import vani
 from vani.centre.write_time.choice import CrossValidation, choose, score_all, stage_costs
 from vani.centre.write_time.methods import METHODS
-from vani.centre.write_time.published import PUBLISHED, GpfsPool, LustrePool, gpfs_features, lustre_features
+from vani.centre.write_time.published import (
+    PUBLISHED,
+    GpfsPool,
+    Groups,
+    LustrePool,
+    Write,
+    gpfs_features,
+    lustre_features,
+)
 from vani.centre.write_time.samples import CONFIDENCE, Floats, Samples, converged, read_samples, writes_of
 from vani.centre.write_time.schema import Envelope, JudgedMethod, RivalMethod, WriteModel
 from vani.errors import InputError, one_line
@@ -28,20 +36,6 @@ if TYPE_CHECKING:
 
 _GPFS = {"io": ("s_io", "n_io"), "bridge": ("s_b", "n_b"), "link": ("s_l", "n_l")}
 _LUSTRE = {"router": ("s_r", "n_r")}
-
-
-@dataclass(frozen=True)
-class _Patterns:
-    nodes: Floats
-    per_node: Floats
-    megabytes: Floats
-    stripes: Floats
-
-
-@dataclass(frozen=True)
-class _Placed:
-    largest: Floats
-    used: Floats
 
 
 def with_paper_features(samples: Samples, pool: GpfsPool | LustrePool) -> Samples:
@@ -69,14 +63,10 @@ def with_paper_features(samples: Samples, pool: GpfsPool | LustrePool) -> Sample
         raise InputError(
             f"no column {missing[0]!r}", where="samples", todo="the features of this machine need it"
         )
-    numbers = samples.numbers
-    patterns = _Patterns(
-        numbers["nodes"],
-        numbers["processes_per_node"],
-        numbers["bytes_per_process"] / 1e6,
-        numbers.get("stripe_count", np.ones(len(samples))),
-    )
-    placed = {kind: _Placed(numbers[largest], numbers[used]) for kind, (largest, used) in wanted.items()}
+    numbers: Mapping[str, Any] = samples.numbers
+    stripes = numbers.get("stripe_count", np.ones(len(samples)))
+    patterns = Write(numbers["nodes"], numbers["processes_per_node"], numbers["bytes_per_process"] / 1e6, stripes)
+    placed = {kind: Groups(numbers[largest], numbers[used]) for kind, (largest, used) in wanted.items()}
     if isinstance(pool, LustrePool):
         features = lustre_features(patterns, pool, **placed)
     else:

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, Literal, Protocol
+from typing import Final, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -33,35 +33,12 @@ Numbers = npt.NDArray[np.float64]
 Figure = float | Numbers
 
 
-class Behind(Protocol):
-    """How the nodes of one job, or of each of many, share one kind of component."""
-
-    @property
-    def largest(self) -> Figure: ...
-
-    @property
-    def used(self) -> Figure: ...
-
-
-class Pattern(Protocol):
-    """A pattern of bursts, or many as arrays of shape (patterns,)."""
-
-    @property
-    def nodes(self) -> Figure: ...
-
-    @property
-    def per_node(self) -> Figure: ...
-
-    @property
-    def megabytes(self) -> Figure: ...
-
-    @property
-    def stripes(self) -> Figure: ...
-
-
 @dataclass(frozen=True)
 class Write:
-    """A pattern of bursts: n nodes, m processes per node, K megabytes per process, W stripes per file."""
+    """A pattern of bursts: n nodes, m processes per node, K megabytes per process, W stripes per file.
+
+    For `gpfs_features` and `lustre_features`, each may also be an array of many patterns, shape (patterns,).
+    """
 
     nodes: int
     per_node: int
@@ -88,6 +65,22 @@ class LustrePool:
     stripe: float
 
 
+@dataclass(frozen=True)
+class Groups:
+    """The nodes of a job, grouped by the component that they share; or of each of many jobs, as arrays.
+
+    Parameters
+    ----------
+    largest
+        Nodes in the largest group (the paper's s_io, s_b, s_l, s_r).
+    used
+        Number of components in use (n_io, n_b, n_l, n_r).
+    """
+
+    largest: int
+    used: int
+
+
 def _with_reciprocals(base: dict[str, Figure]) -> dict[str, Figure]:
     both: dict[str, Figure] = {}
     for name, value in base.items():
@@ -97,7 +90,7 @@ def _with_reciprocals(base: dict[str, Figure]) -> dict[str, Figure]:
 
 
 def gpfs_features(
-    write: Pattern, pool: GpfsPool, io: Behind, bridge: Behind, link: Behind
+    write: Write, pool: GpfsPool, io: Groups, bridge: Groups, link: Groups
 ) -> dict[str, Figure]:
     """The 40 distinct features of a GPFS path (table I), by name.
 
@@ -145,7 +138,7 @@ def gpfs_features(
     }
 
 
-def lustre_features(write: Pattern, pool: LustrePool, router: Behind) -> dict[str, Figure]:
+def lustre_features(write: Write, pool: LustrePool, router: Groups) -> dict[str, Figure]:
     """The 27 distinct features of a Lustre path (table II), by name.
 
     The files of a write start on successive targets (the paper's "OST sequence"): file i uses the W targets from
@@ -184,18 +177,11 @@ def lustre_features(write: Pattern, pool: LustrePool, router: Behind) -> dict[st
     }
 
 
-@dataclass(frozen=True)
-class _SingleGroup:
-    largest: float = 1.0
-    used: float = 1.0
-
-
-GPFS = tuple(
-    gpfs_features(Write(1, 1, 1.0), GpfsPool(1, 1, 1.0), _SingleGroup(), _SingleGroup(), _SingleGroup())
-)
+_ONE: Final = Groups(1, 1)
+GPFS = tuple(gpfs_features(Write(1, 1, 1.0), GpfsPool(1, 1, 1.0), _ONE, _ONE, _ONE))
 """Names of the features of GPFS."""
 
-LUSTRE = tuple(lustre_features(Write(1, 1, 1.0), LustrePool(1, 1, 1.0), _SingleGroup()))
+LUSTRE = tuple(lustre_features(Write(1, 1, 1.0), LustrePool(1, 1, 1.0), _ONE))
 """Names of the features of Lustre."""
 
 LOADS = frozenset(
@@ -226,22 +212,6 @@ class Component:
 
     count: int
     nodes: int
-
-
-@dataclass(frozen=True)
-class Groups:
-    """The nodes of a job, grouped by the component that they share.
-
-    Parameters
-    ----------
-    largest
-        Nodes in the largest group (the paper's s_io, s_b, s_l, s_r).
-    used
-        Number of components in use (n_io, n_b, n_l, n_r).
-    """
-
-    largest: int
-    used: int
 
 
 def packed(nodes: int, component: Component) -> Groups:
