@@ -19,6 +19,7 @@ from vani.centre.service.configuration import CentreConfiguration, load, written
 from vani.centre.service.setup import centre_check, centre_init, unit_text
 from vani.centre.service.task_prolog import FOLDER
 from vani.cli.main import commands
+from vani.collect.node import NoAnswer
 from vani.errors import InputError, StoreError
 
 
@@ -83,8 +84,6 @@ def nothing(command):
 
 
 def init_no_answer():
-    from vani.collect.node import NoAnswer  # noqa: PLC0415
-
     return NoAnswer("is not installed")
 
 
@@ -108,6 +107,22 @@ def test_check_says_that_others_can_read_the_history(folder):
     (folder / "history.sqlite").chmod(0o644)
     (finding,) = (f for f in centre_check(folder / "centre.toml", programs=nothing) if f.what == "history")
     assert finding.todo == f"chmod 0600 {folder}/history.sqlite"
+
+
+def test_sacct_that_keeps_no_jobs_is_not_used(folder, monkeypatch):
+    def disabled(command, timeout_s=0.0):
+        assert command[0] == "sacct"
+        raise NoAnswer("sacct failed: Slurm accounting storage is disabled")
+
+    monkeypatch.setattr(init, "ask", disabled)
+    assert centre_init(darshan="logs").jobs is None
+    known = CentreConfiguration(darshan="logs", history="h.sqlite", jobs="sacct")
+    (folder / "centre.toml").write_text(written(known))
+    (finding,) = (f for f in centre_check(folder / "centre.toml", programs=disabled) if f.what == "jobs")
+    assert finding.state == "sacct failed: Slurm accounting storage is disabled"
+    assert "leave `jobs` out" in finding.todo
+    monkeypatch.setattr(run, "ask", disabled)
+    assert "vani: sacct failed: Slurm accounting storage is disabled; leave" in vani("run", "--once").stderr
 
 
 def test_unknown_group_is_refused_without_a_file(tmp_path):

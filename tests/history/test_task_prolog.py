@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import pwd
+import tempfile
+from pathlib import Path
 
 import pytest
 
@@ -48,3 +50,22 @@ def test_a_link_and_a_file_that_others_can_write_are_refused(state, monkeypatch)
     (state / f"{USER}.json").symlink_to(state / "real.json")
     with pytest.raises(OSError, match="symbolic"):
         hook(state, monkeypatch)
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can become another user")
+def test_users_read_their_entry_in_a_folder_that_they_cannot_list():
+    nobody = pwd.getpwnam("nobody")
+    with tempfile.TemporaryDirectory(dir="/tmp") as folder:
+        entry = Path(folder) / f"{nobody.pw_name}.json"
+        entry.write_text('{"hints": {}}')
+        entry.chmod(0o644)
+        Path(folder).chmod(0o711)
+        child = os.fork()
+        if not child:
+            status = 1
+            try:
+                os.setuid(nobody.pw_uid)
+                status = int(task_prolog.read_state(folder, nobody.pw_name) != {"hints": {}})
+            finally:
+                os._exit(status)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import tempfile
 import threading
 from collections.abc import Callable
@@ -22,6 +21,7 @@ from vani.centre.service.advise import advice_as_text, advice_in
 from vani.centre.service.configuration import CentreConfiguration, ConfigurationSettings, load
 from vani.centre.service.hook_files import write_hook_files
 from vani.cli.options import settings_options
+from vani.collect.node import NoAnswer, ask
 from vani.errors import InputError, VaniError
 from vani.units import counted
 
@@ -58,11 +58,12 @@ def _add_jobs(configuration: CentreConfiguration, _: Say) -> None:
     since = (datetime.now(UTC) - timedelta(days=_SACCT_DAYS)).strftime("%Y-%m-%d")
     options = "--allocations --allusers --parsable2 --starttime"
     command = ["sacct", *options.split(), since, "--format", ",".join(FIELDS)]
-    with tempfile.NamedTemporaryFile() as printed:
+    with tempfile.NamedTemporaryFile("w", encoding="utf-8") as printed:
         try:
-            subprocess.run(command, stdout=printed, check=True, timeout=_SACCT_S)
-        except (OSError, subprocess.SubprocessError) as error:
-            raise InputError(f"failed: {error}", where="sacct", todo="run it by hand") from error
+            printed.write(ask(command, _SACCT_S))
+            printed.flush()
+        except NoAnswer as error:
+            raise InputError(str(error), todo="leave `jobs` out of centre.toml to do without accounting") from None
         try:
             history_import_jobs(printed.name, db=configuration.history)
         except InputError as error:

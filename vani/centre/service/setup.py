@@ -49,7 +49,7 @@ class InitSettings(ConfigurationSettings):
 
     darshan: Annotated[Path | None, Option(metavar="DIR")] = Field(None, description="Folder of Darshan's logs.")
     jobs: Annotated[str | None, Option(metavar="sacct|FILE")] = Field(
-        None, description="Job log: `sacct`, or a file that it printed; by default sacct where it is installed."
+        None, description="Job log: `sacct`, or a file that it printed; by default sacct where it answers."
     )
     mount: Annotated[str | None, Option(metavar="DIR")] = Field(
         None, description="Mount point of the file system; by default the first parallel one."
@@ -76,7 +76,7 @@ def centre_init(settings: InitSettings | None = None, /, **fields: Any) -> Centr
     if wanted.darshan is None or not wanted.darshan.is_dir():
         what = "is missing" if wanted.darshan is None else "is not a folder"
         raise InputError(what, where=wanted.darshan or "--darshan", todo="name the folder of Darshan's logs")
-    jobs = wanted.jobs or ("sacct" if shutil.which("sacct") else None)
+    jobs = wanted.jobs or (None if _fault_of_sacct(ask) else "sacct")
     configuration = CentreConfiguration(
         darshan=str(wanted.darshan.resolve()),
         jobs=jobs if jobs in (None, "sacct") else str(Path(str(jobs)).resolve()),
@@ -121,7 +121,7 @@ def _asked(settings: InitSettings) -> InitSettings:
     known = shared_file_system()
     offered = {
         "darshan": ("Folder of Darshan's logs", next((folder for folder in _FOLDERS if Path(folder).is_dir()), None)),
-        "jobs": ("Job log: sacct, a file that it printed, or none", "sacct" if shutil.which("sacct") else "none"),
+        "jobs": ("Job log: sacct, a file that it printed, or none", "none" if _fault_of_sacct(ask) else "sacct"),
         "mount": ("Mount point of the file system, or none", "none" if known is None else known.mount),
     }
     answers = {name: click.prompt(*of) for name, of in offered.items() if getattr(settings, name) is None}
@@ -175,7 +175,7 @@ def centre_check(config: Path, *, programs: Ask = ask) -> list[Finding]:
     """
     known, token = load(config), config.resolve().with_suffix(".token")
     tests: dict[str, Callable[[], _Found]] = {
-        "logs": lambda: _logs(Path(known.darshan)), "jobs": lambda: _jobs(known.jobs),
+        "logs": lambda: _logs(Path(known.darshan)), "jobs": lambda: _jobs(known.jobs, programs),
         "history": lambda: _history(known.store(), 0o600 if known.group is None else 0o640),
         "system": lambda: _system(known.system), "file system": lambda: _file_system(known.file_system, programs),
         "hook": lambda: _hook(known.hook, programs),
@@ -196,11 +196,23 @@ def _logs(folder: Path) -> _Found:
     return f"{folder} has logs", ""
 
 
-def _jobs(jobs: str | None) -> _Found:
+def _jobs(jobs: str | None, programs: Ask) -> _Found:
     if jobs is None:
         return "no accounting: losses are not summed by account", ""
-    there = shutil.which("sacct") is not None if jobs == "sacct" else Path(jobs).is_file()
-    return f"{jobs} is {'' if there else 'not '}there", "" if there else "install or write it"
+    if jobs == "sacct":
+        fault = _fault_of_sacct(programs)
+        return fault or "sacct answers", "enable Slurm's accounting, or leave `jobs` out" if fault else ""
+    there = Path(jobs).is_file()
+    return f"{jobs} is {'' if there else 'not '}there", "" if there else "write it"
+
+
+def _fault_of_sacct(programs: Ask) -> str:
+    """Why sacct prints no jobs; empty if it does. Slurm installs it even where it keeps no accounting."""
+    try:
+        programs(["sacct", "--noheader", "--allocations", "--starttime", "now"])
+    except NoAnswer as error:
+        return str(error)
+    return ""
 
 
 def _history(store: Store, most: int) -> _Found:

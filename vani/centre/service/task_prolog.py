@@ -43,11 +43,12 @@ def read_state(folder: str, user: str) -> Any:
 
 def _owner(folder: str) -> int:
     """Open a folder, of which each part up to the root can be changed only by root or the folder's owner."""
-    handle = os.open("/", os.O_RDONLY | os.O_DIRECTORY)
+    # Users may pass through the folder, and cannot list it.
+    handle = os.open("/", os.O_PATH | os.O_DIRECTORY)
     parts = [part for part in folder.split("/") if part]
     states = []
     for part in parts:
-        below = os.open(part, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=handle)
+        below = os.open(part, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=handle)
         os.close(handle)
         handle = below
         states.append(os.fstat(handle))
