@@ -133,3 +133,18 @@ def test_files_whose_names_were_used_before_are_counted_as_kept():
     job = job_of(*a_job(1, made), NOVEMBER, known)
     assert job.renewed == 0.5
     assert known == {"/scratch/u1/out/0", "/scratch/u1/out/1"}
+
+
+def test_replay_that_does_not_explain_the_times_advises_nothing(tmp_path):
+    """Times that have nothing to do with the bytes, the files or the targets."""
+    draw, jobs = np.random.default_rng(6), []
+    for number in range(40):
+        made = created([int(draw.integers(20, 400)) * MiB] * 4, range(4), 1)
+        seconds = float(draw.lognormal(0, 3))
+        jobs.append(
+            a_job(number, made, submitted=NOVEMBER + 3000 * number, runtime_s=seconds + 500, slowest_s=seconds, writes=160)
+        )
+    advice = advised(tmp_path, jobs)
+    assert advice.layout.error > 2
+    assert (advice.layout.options, advice.layout.folders, advice.layout.hook_is_better) == (None, [], False)
+    assert "leave it. The replay does not explain the measured times" in advice_as_text(advice)

@@ -17,17 +17,8 @@ from vani.centre.history.schema import RankedRow
 from vani.centre.history.settings import PeriodSettings
 from vani.centre.history.targets import ranked_targets
 from vani.centre.prediction.creations.series import unpack_creations
+from vani.centre.service import layouts
 from vani.centre.service.configuration import DEFAULT_FILE, CentreConfiguration, SharedFileSystem, load
-from vani.centre.service.layouts import (
-    LEAST_GAIN,
-    LEAST_JOBS,
-    MORE_SLOWER,
-    Component,
-    LayoutAdvice,
-    ReplayJob,
-    choose,
-    job_of,
-)
 from vani.cli.options import settings_options
 from vani.errors import one_line
 from vani.render.table import table
@@ -49,7 +40,9 @@ _HOUR: Final = 3600.0
 class SiteAdvice(Model):
     """Advice for a whole centre."""
 
-    layout: LayoutAdvice | None = Field(description="null if there are too few jobs, for the reason in `why_none`")
+    layout: layouts.LayoutAdvice | None = Field(
+        description="null if there are too few jobs, for the reason in `why_none`"
+    )
     why_none: str
     slow_targets: list[str]
     letters: list[RankedRow] = Field(description="application and users whose jobs could save a core-hour or more")
@@ -97,13 +90,13 @@ def advice_in(connection: sa.Connection, period: read.Period, file_system: Share
     """Advice from the runs of a period."""
     jobs, targets = _jobs(connection, period, file_system)
     layout, why = None, ""
-    if len(jobs) < 2 * LEAST_JOBS:
-        why = f"{counted(len(jobs), 'job')} on {file_system.mount} can be replayed; {2 * LEAST_JOBS} are needed"
+    if len(jobs) < 2 * layouts.LEAST_JOBS:
+        why = f"{counted(len(jobs), 'job')} on {file_system.mount} can be replayed; {2 * layouts.LEAST_JOBS} are needed"
     elif targets < 2:
         why = "the number of OSTs is not known (--targets)" if targets < 1 else "the file system has one OST"
     else:
-        default = (Component(None, file_system.stripe_count, file_system.stripe_size),)
-        layout = choose(jobs, targets, default, file_system.mount)
+        default = (layouts.Component(None, file_system.stripe_count, file_system.stripe_size),)
+        layout = layouts.choose(jobs, targets, default, file_system.mount)
     ranked = ranking_in(connection, period, limit=_MAX_LETTERS)
     slow = [row for row in ranked_targets(read.target_times(connection, period)) if row.slow]
     return SiteAdvice(
@@ -112,7 +105,9 @@ def advice_in(connection: sa.Connection, period: read.Period, file_system: Share
     )
 
 
-def _jobs(connection: sa.Connection, period: read.Period, file_system: SharedFileSystem) -> tuple[list[ReplayJob], int]:
+def _jobs(
+    connection: sa.Connection, period: read.Period, file_system: SharedFileSystem
+) -> tuple[list[layouts.ReplayJob], int]:
     """Jobs to replay, the oldest first, and the number of targets; 0 if unknown."""
     mount = file_system.mount.rstrip("/") or "/"
     digests = read.replayable(connection, period, None if mount == "/" else mount)
@@ -125,7 +120,7 @@ def _jobs(connection: sa.Connection, period: read.Period, file_system: SharedFil
     known: set[str] = set()
     first_s = runs[0].submitted or 0.0 if runs else 0.0
     candidates = (
-        job_of(run, unpack_creations(created[run.digest]) if run.digest in created else None, first_s, known)
+        layouts.job_of(run, unpack_creations(created[run.digest]) if run.digest in created else None, first_s, known)
         for run in runs
     )
     jobs = [job for job in candidates if job is not None]
@@ -150,10 +145,13 @@ def advice_as_text(advice: SiteAdvice) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _layout_lines(layout: LayoutAdvice) -> list[str]:
+def _layout_lines(layout: layouts.LayoutAdvice) -> list[str]:
     mount = one_line(layout.mount)
     if layout.outcome is None:
-        lines = [f"Default layout of {mount}: leave it. No fixed rule gains at least {LEAST_GAIN:.2f} for certain."]
+        why = f"No fixed rule gains at least {layouts.LEAST_GAIN:.2f} for certain."
+        if layout.error > layouts.MOST_ERROR:
+            why = f"The replay does not explain the measured times: it is off by a factor of {layout.error:.1f}."
+        lines = [f"Default layout of {mount}: leave it. {why}"]
     else:
         lines = [
             f"Default layout of {mount}: lfs setstripe {layout.options} {mount}",
@@ -174,7 +172,7 @@ def _layout_lines(layout: LayoutAdvice) -> list[str]:
         f"Replayed on {counted(layout.targets, 'OST')}: {layout.chose} jobs chose, the {layout.judged} jobs after them "
         f"judged. As they were, half of the jobs took within {layout.error:.2f} times their measured I/O time.",
         "Gains of the jobs that chose; at most "
-        f"{format_share(MORE_SLOWER)} of them may be slower, beyond those by chance:",
+        f"{format_share(layouts.MORE_SLOWER)} of them may be slower, beyond those by chance:",
         *table(head, rows, all_rows=True),
         "",
     ]
