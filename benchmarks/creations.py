@@ -7,7 +7,6 @@ a size within 1 %.
 
 from __future__ import annotations
 
-import time
 import zlib
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
@@ -78,9 +77,8 @@ class Checked:
 
 def auto_next(past: Runs, came: Creations, checked: Checked | None = None) -> ForecastOutcome:
     """Predict the next run with the predictor chosen from the past."""
-    began = time.perf_counter()
     chosen = choose_next(past)
-    outcome = compare(chosen.foreseen, came, time.perf_counter() - began)
+    outcome = compare(chosen.foreseen, came)
     if checked is not None:
         checked.add(chosen, outcome, came)
     return outcome
@@ -93,10 +91,9 @@ def auto_rest(
     follower, found = Follower(past), []
     for begin, end in blocks:
         so_far, block = came.first(begin), came.part(begin, end)
-        began = time.perf_counter()
         follower.see(so_far)
         chosen = follower.rest(so_far, end - begin + 2 * len(np.unique(so_far.ranks)))
-        outcome = compare(chosen.foreseen, block, time.perf_counter() - began)
+        outcome = compare(chosen.foreseen, block)
         # More is predicted than a block contains, since ranks come in any order.
         outcome = replace(outcome, accuracy=float(outcome.right.mean()))
         if checked is not None:

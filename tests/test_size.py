@@ -26,7 +26,7 @@ CEILINGS: dict[str, tuple[float, float]] = {
     "modules of the core": (369, 430),
     "lines of the core": (64_560, 56_000),
     "modules of the centre": (121, 140),
-    "lines of the centre": (22_078, 19_000),
+    "lines of the centre": (21_866, 19_000),
     "share of imports": (0.0745, 0.075),
     "small modules": (5, 40),
     "imports inside functions": (134, 150),

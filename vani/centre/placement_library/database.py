@@ -26,43 +26,28 @@ from vani.schema.document import read_text
 from vani.schema.settings import PathLike
 
 try:
-    from sqlalchemy import (
-        BigInteger,
-        Column,
-        Connection,
-        Engine,
-        Index,
-        Integer,
-        MetaData,
-        Table,
-        Text,
-        delete,
-        insert,
-        inspect,
-        select,
-    )
-    from sqlalchemy.exc import SQLAlchemyError
+    import sqlalchemy as sa
 except ImportError as error:
     raise InputError("databases need SQLAlchemy", todo="pip install 'vani-io[centre]'") from error
 
 # The table of interactions in SQL.
 
-INTERACTIONS: Final = Table(
+INTERACTIONS: Final = sa.Table(
     "vani_interaction",
-    MetaData(),
-    Column("id", BigInteger().with_variant(Integer, "sqlite"), primary_key=True),
-    Column("file_hash", BigInteger, nullable=False),
-    Column("file_name", Text, nullable=False),
-    Column("file_size", BigInteger),
-    Column("extent_id", Integer, nullable=False),
-    Column("extent_start", BigInteger, nullable=False),
-    Column("extent_end", BigInteger),
-    Column("stripe_size", BigInteger, nullable=False),
-    Column("stripe_count", Integer, nullable=False),
-    Column("mpi_rank", Integer),
-    Column("ost_list", Text, nullable=False),
+    sa.MetaData(),
+    sa.Column("id", sa.BigInteger().with_variant(sa.Integer, "sqlite"), primary_key=True),
+    sa.Column("file_hash", sa.BigInteger, nullable=False),
+    sa.Column("file_name", sa.Text, nullable=False),
+    sa.Column("file_size", sa.BigInteger),
+    sa.Column("extent_id", sa.Integer, nullable=False),
+    sa.Column("extent_start", sa.BigInteger, nullable=False),
+    sa.Column("extent_end", sa.BigInteger),
+    sa.Column("stripe_size", sa.BigInteger, nullable=False),
+    sa.Column("stripe_count", sa.Integer, nullable=False),
+    sa.Column("mpi_rank", sa.Integer),
+    sa.Column("ost_list", sa.Text, nullable=False),
     # A hash of the path, which may be too long for an index.
-    Index("vani_interaction_file_hash", "file_hash"),
+    sa.Index("vani_interaction_file_hash", "file_hash"),
 )
 """The columns of Tarazu's tables, and a hash by which files are found; `lookup.c` uses their names."""
 
@@ -140,7 +125,7 @@ def read(database: str, path: str | None = None) -> list[Interaction]:
     address = address_of(database)
     engine = server(address) if address.file is None else engine_of(readable(address.file))
 
-    wanted = select(*list(INTERACTIONS.c)[2:]).order_by(INTERACTIONS.c.id)
+    wanted = sa.select(*list(INTERACTIONS.c)[2:]).order_by(INTERACTIONS.c.id)
     if path is not None:
         try:
             wanted = wanted.where(INTERACTIONS.c.file_hash == file_hash(path))
@@ -160,7 +145,7 @@ def read(database: str, path: str | None = None) -> list[Interaction]:
     return [interaction for interaction in interactions if path is None or interaction.file == path]
 
 
-def _write(engine: Engine, rows: Sequence[Interaction], address: Address) -> None:
+def _write(engine: sa.Engine, rows: Sequence[Interaction], address: Address) -> None:
     with engine.begin() as connection:
         if not _has_table(connection, address):
             INTERACTIONS.create(connection, checkfirst=True)
@@ -171,17 +156,17 @@ def _write(engine: Engine, rows: Sequence[Interaction], address: Address) -> Non
         for begin in range(0, len(files), _AT_ONCE):
             names = files[begin : begin + _AT_ONCE]
             connection.execute(
-                delete(INTERACTIONS)
+                sa.delete(INTERACTIONS)
                 .where(INTERACTIONS.c.file_hash.in_([file_hash(name) for name in names]))
                 .where(INTERACTIONS.c.file_name.in_(names))
             )
         if rows:
-            connection.execute(insert(INTERACTIONS), [to_row(row) for row in rows])
+            connection.execute(sa.insert(INTERACTIONS), [to_row(row) for row in rows])
 
 
-def _has_table(connection: Connection, address: Address) -> bool:
+def _has_table(connection: sa.Connection, address: Address) -> bool:
     """Whether the table exists; a table of that name with other columns is refused."""
-    inspector = inspect(connection)
+    inspector = sa.inspect(connection)
     # Excludes views, because reading one might never end.
     if INTERACTIONS.name not in inspector.get_table_names():
         return False
@@ -199,7 +184,7 @@ def _has_table(connection: Connection, address: Address) -> bool:
 def _errors_in_words(address: Address) -> Iterator[None]:
     try:
         yield
-    except (SQLAlchemyError, sqlite3.Error) as error:
+    except (sa.exc.SQLAlchemyError, sqlite3.Error) as error:
         raise in_words(error, address) from error
     except UnicodeError as error:
         raise InputError(

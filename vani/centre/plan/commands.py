@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import UTC, datetime
+from functools import wraps
 from itertools import chain
 from pathlib import Path
 from typing import Any, Literal
@@ -40,22 +41,24 @@ _database_option = click.option(
 )  # fmt: skip
 
 
-def _plan_options(formats: Formats[str] = FORMATS) -> Callable[[Any], Any]:
-    """Add `--format` (as `kind`), `-o` (as `output`) and `--strict` to a command whose plan has these formats."""
+def _writes_plan(formats: Formats[str] = FORMATS) -> Callable[[Callable[..., Plan]], Callable[..., None]]:
+    """Write the plan a command returns; adds the options `--format`, `-o` (the command gets it, too) and `--strict`."""
     strict = click.option("--strict", is_flag=True, help="Exit with 1 if the plan omits something, or is not worth it.")
     form = format_option(formats, default=None, help="Output format; by default from the suffix of -o, else text.")
-    return lambda command: form(output_option()(strict(command)))
+
+    def decorated(command: Callable[..., Plan]) -> Callable[..., None]:
+        @wraps(command)
+        def written(*, kind: str | None, output: Path | None, strict: bool, **options: Any) -> None:
+            _emit_plan(command(output=output, **options), formats.chosen(kind, output, "text"), output, formats, strict)
+
+        decorated_command: Callable[..., None] = form(output_option()(strict(written)))
+        return decorated_command
+
+    return decorated
 
 
-def _kind(formats: Formats[str], kind: str | None, output: Path | None) -> str:
-    return kind or (formats.of_file(output) if output is not None else None) or "text"
-
-
-def _emit_plan(
-    plan: Plan, kind: str | None, output: Path | None, *, strict: bool, formats: Formats[str] = FORMATS
-) -> None:
+def _emit_plan(plan: Plan, kind: str, output: Path | None, formats: Formats[str], strict: bool) -> None:
     """Write a plan; with `strict`, end with status 1 if it leaves something out or should not be applied."""
-    kind = _kind(formats, kind, output)
     emit(formats.render(kind, plan), output)
     for said in (left_out(plan), plan.caution) if kind != "text" else ():
         if said:
@@ -101,7 +104,7 @@ def snapshot(files: tuple[str, ...], output: Path | None, time: datetime | None,
 
 @click.command()
 @click.argument("jobs", type=FILE)
-@_plan_options()
+@_writes_plan()
 @settings_options(QueueOptions)
 @click.option("--current", type=FILE, metavar="FILE", help="Current plan, which the new plan changes.")
 @click.option(
@@ -111,15 +114,8 @@ def snapshot(files: tuple[str, ...], output: Path | None, time: datetime | None,
 )  # fmt: skip
 @system_option("The machine whose curves are used: a bundled name or a system.yaml.", of_site=False)
 def forward(
-    jobs: Path,
-    kind: str | None,
-    output: Path | None,
-    strict: bool,
-    settings: QueueOptions,
-    current: Path | None,
-    replay: bool,
-    system: str | None,
-) -> None:
+    jobs: Path, output: Path | None, settings: QueueOptions, current: Path | None, replay: bool, system: str | None
+) -> Plan:
     """Share the I/O nodes of a pool among the jobs of JOBS, a jobs.yaml.
 
     Each job gets a number of I/O nodes that divides its number of compute nodes (with --any-number, any number up to
@@ -131,54 +127,38 @@ def forward(
         if name in settings.model_fields_set and not replay:
             raise click.UsageError(f"--{name} is for --replay.")
     check_outputs([output], chain(files_of_jobs(jobs), [current], system_files(system)))
-    plan: Plan
     if replay:
-        plan = centre.plan_replay(jobs, settings, system=system)
-    else:
-        plan = centre.plan_forward(jobs, settings, current=current, system=system)
-    _emit_plan(plan, kind, output, strict=strict)
+        return centre.plan_replay(jobs, settings, system=system)
+    return centre.plan_forward(jobs, settings, current=current, system=system)
 
 
 @click.command()
 @click.argument("jobs", type=FILE)
-@_plan_options(PLACE_FORMATS)
+@_writes_plan(PLACE_FORMATS)
 @_snapshot_option
 @settings_options(PlaceSettings)
 @_max_age_option
 def place(
-    jobs: Path,
-    kind: str | None,
-    output: Path | None,
-    strict: bool,
-    snapshot: Path,
-    settings: PlaceSettings,
-    max_age: float | None,
-) -> None:
+    jobs: Path, output: Path | None, snapshot: Path, settings: PlaceSettings, max_age: float | None
+) -> Plan:
     """Choose OSTs for the files that the jobs of JOBS, a jobs.yaml, will create.
 
     Every extent of every file gets distinct OSTs: none above the ceiling, none offline, and degraded OSTs only if
     needed. `--format script` writes `lfs setstripe -o` lines, which can be undone.
     """
     check_outputs([output], chain(files_of_jobs(jobs), [snapshot]))
-    plan = centre.plan_place(jobs, snapshot, settings, max_age=max_age)
-    _emit_plan(plan, kind, output, strict=strict, formats=PLACE_FORMATS)
+    return centre.plan_place(jobs, snapshot, settings, max_age=max_age)
 
 
 @click.command()
 @click.argument("jobs", type=FILE)
-@_plan_options(PATH_FORMATS)
+@_writes_plan(PATH_FORMATS)
 @_snapshot_option
 @settings_options(PathSettings)
 @_max_age_option
 def path(
-    jobs: Path,
-    kind: str | None,
-    output: Path | None,
-    strict: bool,
-    snapshot: Path,
-    settings: PathSettings,
-    max_age: float | None,
-) -> None:
+    jobs: Path, output: Path | None, snapshot: Path, settings: PathSettings, max_age: float | None
+) -> Plan:
     """Assign the I/O of each job in JOBS, a jobs.yaml, a path through the machine.
 
     The plan states how much of a job's demand each forwarding node, storage node and target carries, the forwarding
@@ -186,13 +166,12 @@ def path(
     of the plan states what it leaves out.
     """
     check_outputs([output], [*files_of_jobs(jobs, all_profiles=True), snapshot])
-    plan = centre.plan_path(jobs, snapshot, settings, max_age=max_age)
-    _emit_plan(plan, kind, output, strict=strict, formats=PATH_FORMATS)
+    return centre.plan_path(jobs, snapshot, settings, max_age=max_age)
 
 
 @click.command()
 @click.argument("scenario", type=FILE)
-@_plan_options()
+@_writes_plan()
 @settings_options(SimulateOptions)
 @click.option(
     "--plot", type=FILE, metavar="FILE", help="Also draw the last variant; the name ends in .svg, .png or .json."
@@ -202,14 +181,8 @@ def path(
     help="Bytes per second of jobs, or how busy stages are, over time.",
 )  # fmt: skip
 def simulate(
-    scenario: Path,
-    kind: str | None,
-    output: Path | None,
-    strict: bool,
-    settings: SimulateOptions,
-    plot: Path | None,
-    what: Literal["rates", "stages"],
-) -> None:
+    scenario: Path, output: Path | None, settings: SimulateOptions, plot: Path | None, what: Literal["rates", "stages"]
+) -> Plan:
     """Simulate the jobs of SCENARIO, a scenario.yaml, on a machine that they share.
 
     Bytes flow through processes, nodes, I/O nodes, servers and targets at max-min fair rates. Each variant of
@@ -222,7 +195,7 @@ def simulate(
     plan = centre.plan_simulate(scenario, settings)
     if plot is not None and image is not None:
         write_bytes(plot, IMAGE.render(image, drawn(plan, what), width_mm=160))
-    _emit_plan(plan, kind, output, strict=strict)
+    return plan
 
 
 @click.command()
@@ -242,7 +215,7 @@ def check(
     """
     check_outputs([output], chain([snapshot], files_of_plan(plan)))
     status = centre.plan_check(plan, snapshot, max_age=max_age)
-    emit(STATUS_FORMATS.render(_kind(STATUS_FORMATS, kind, output), status), output)
+    emit(STATUS_FORMATS.render(STATUS_FORMATS.chosen(kind, output, "text"), status), output)
     ctx.exit(0 if status.holds else 1)
 
 

@@ -11,11 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vani.centre.plan.schema.plans import Left
+from vani.centre.plan.schema.snapshot import StorageNode
 from vani.errors import InputError
 
 if TYPE_CHECKING:
     from vani.centre.plan.schema.plans import Dimension, LayerName
-    from vani.centre.plan.schema.snapshot import Rates, Snapshot
+    from vani.centre.plan.schema.snapshot import IoNode, Snapshot, Target
 
 # The layers of the I/O path as arrays: each node's capacity, load and position in the queue.
 #
@@ -219,32 +220,20 @@ def network_of(
     if not snapshot.ost:
         raise InputError("names no OST", where=where, todo="add `ost`")
     position = {target.index: n for n, target in enumerate(snapshot.ost)}
-    ost = _layer(
-        "ost",
-        [str(target.index) for target in snapshot.ost],
-        [target.load for target in snapshot.ost],
-        [target.peak for target in snapshot.ost],
-        [target.state == "ok" for target in snapshot.ost],
-        dimensions,
-    )
-    names, loads, peaks, states, behind = _storage(snapshot, position, where)
-    follows = np.array([load is None for load in loads])
-    means = [
-        load if load is not None else _mean(ost.load[targets])
-        for load, targets in zip(loads, behind, strict=True)
+    ost = _layer("ost", [str(target.index) for target in snapshot.ost], snapshot.ost, dimensions)
+    nodes = snapshot.storage or _servers(snapshot, where)
+    behind = [np.array([position[index] for index in node.ost], dtype=np.int64) for node in nodes]
+    follows = np.array([node.load is None for node in nodes])
+    known = [
+        node if node.load is not None else node.model_copy(update={"load": _mean(ost.load[targets])})
+        for node, targets in zip(nodes, behind, strict=True)
     ]
-    storage = _layer("storage", names, means, peaks, states, dimensions)
+    storage = _layer("storage", [node.name for node in nodes], known, dimensions)
     above = np.full(len(ost.names), -1, dtype=np.int64)
     for n, targets in enumerate(behind):
         above[targets] = n
-    forwarding = _layer(
-        "forwarding",
-        [node.name for node in snapshot.forwarding],
-        [node.load for node in snapshot.forwarding],
-        [node.peak for node in snapshot.forwarding],
-        [node.state == "ok" for node in snapshot.forwarding],
-        dimensions,
-    )
+    names = [node.name for node in snapshot.forwarding]
+    forwarding = _layer("forwarding", names, snapshot.forwarding, dimensions)
     groups, reach, lacks = _reach(snapshot, storage, where)
     lacks += [
         Left(name=f"OST {ost.names[n]}", reason="no storage node serves it: it is not used")
@@ -267,18 +256,12 @@ def network_of(
 def _layer(
     name: LayerName,
     names: list[str],
-    loads: Sequence[float | None],
-    peaks: Sequence[Rates | None],
-    ok: Sequence[bool],
+    nodes: Sequence[IoNode | StorageNode | Target],
     dimensions: Collection[Dimension],
 ) -> Layer:
-    load = np.array([np.nan if load is None else load for load in loads], dtype=np.float64)
-    peak = np.full((len(names), len(DIMENSIONS)), np.nan)
-    for n, rates in enumerate(peaks):
-        if rates is not None:
-            given = (rates.iobw, rates.iops, rates.mdops)
-            peak[n] = [np.nan if rate is None else rate for rate in given]
-    usable, word = np.array(ok, dtype=np.bool_), _KINDS[name]
+    load = np.array([node.load for node in nodes], dtype=np.float64)
+    peak = np.array([[getattr(node.peak, name, None) for name in DIMENSIONS] for node in nodes], dtype=np.float64)
+    usable, word = np.array([node.state == "ok" for node in nodes], dtype=np.bool_), _KINDS[name]
     lacks: list[Left] = []
     knows_loads = bool((usable & ~np.isnan(load)).any()) or not usable.any()
     if knows_loads:
@@ -317,27 +300,15 @@ def _not_used(name: LayerName, names: Sequence[str], missing: Flags, what: str) 
     ]
 
 
-def _storage(
-    snapshot: Snapshot, position: dict[int, int], where: str
-) -> tuple[list[str], list[float | None], list[Rates | None], list[bool], list[Numbers]]:
-    """Names, loads, peaks, states and targets of the storage nodes. Without any, servers take their place."""
-    if snapshot.storage:
-        return (
-            [node.name for node in snapshot.storage],
-            [node.load for node in snapshot.storage],
-            [node.peak for node in snapshot.storage],
-            [node.state == "ok" for node in snapshot.storage],
-            [np.array([position[index] for index in node.ost], dtype=np.int64) for node in snapshot.storage],
-        )
-    names = list(dict.fromkeys(target.oss for target in snapshot.ost if target.oss is not None))
-    if not names:
+def _servers(snapshot: Snapshot, where: str) -> list[StorageNode]:
+    """The servers of the OSTs, which take the place of storage nodes if there are none."""
+    behind: defaultdict[str, list[int]] = defaultdict(list)
+    for target in snapshot.ost:
+        if target.oss is not None:
+            behind[target.oss].append(target.index)
+    if not behind:
         raise InputError("names no storage node", where=where, todo="add `storage`, or the `oss` of each OST")
-    behind = [
-        np.array([n for n, target in enumerate(snapshot.ost) if target.oss == name], dtype=np.int64)
-        for name in names
-    ]
-    count = len(names)
-    return names, [None] * count, [None] * count, [True] * count, behind
+    return [StorageNode(name=name, ost=targets) for name, targets in behind.items()]
 
 
 def _reach(snapshot: Snapshot, storage: Layer, where: str) -> tuple[Numbers, list[Numbers], list[Left]]:

@@ -25,18 +25,8 @@ from vani.centre.plan.placement.search import Floats, Stripes, Targets, least_le
 from vani.centre.plan.placement_advice import answers_to, notes_of, pinning
 from vani.centre.plan.placement_methods import Chosen, Method, Pool, choose
 from vani.centre.plan.placement_times import RULES, Trials, costs_of, paces_of
+from vani.centre.plan.schema import plans
 from vani.centre.plan.schema.jobs import Jobs
-from vani.centre.plan.schema.plans import (
-    AllocatorRange,
-    Left,
-    OstCosts,
-    PlacedExtent,
-    PlacedFile,
-    PlacePlan,
-    PlaceSettings,
-    PlanInput,
-    TargetUse,
-)
 from vani.centre.plan.schema.snapshot import Snapshot
 from vani.centre.plan.simulate.jobs import extents_of_plan
 from vani.centre.plan.simulate.machine import turns_of
@@ -72,13 +62,13 @@ class _Request:
 def place(
     jobs: Jobs,
     snapshot: Snapshot,
-    settings: PlaceSettings,
+    settings: plans.PlaceSettings,
     *,
     layouts: Mapping[str, Layout] | None = None,
-    inputs: Sequence[PlanInput] = (),
+    inputs: Sequence[plans.PlanInput] = (),
     where: str = "jobs",
     where_snapshot: str = "snapshot",
-) -> PlacePlan:
+) -> plans.PlacePlan:
     """Choose OSTs for every extent of every file that the jobs will create.
 
     Parameters
@@ -131,7 +121,7 @@ def place(
     cost = None if least is None or mean <= 0 else max(1.0, least / mean)
     is_least = least is not None and (chosen.is_least or after.fullest <= least * (1 + 1e-9))
     pin, why = pinning(after, ranges, settings)
-    return PlacePlan(
+    return plans.PlacePlan(
         version=vani.__version__,
         inputs=list(inputs),
         place=settings,
@@ -170,7 +160,8 @@ def _requests(files: Sequence[FileToPlace]) -> list[_Request]:
 
 
 def _chosen(
-    files: Sequence[FileToPlace], requests: Sequence[_Request], trials: Trials, pool: Pool, settings: PlaceSettings
+    files: Sequence[FileToPlace], requests: Sequence[_Request], trials: Trials, pool: Pool,
+    settings: plans.PlaceSettings,
 ) -> Chosen:
     """OSTs of each request. An extent with a stripe that has no OST gets none: no command can set it."""
     stripes = [request.extent.stripes for request in requests]
@@ -210,18 +201,20 @@ def _chosen(
     return min(flows, key=worth)
 
 
-def _pool(targets: Sequence[Target], snapshot: Snapshot, settings: PlaceSettings) -> tuple[Pool, list[Left]]:
+def _pool(
+    targets: Sequence[Target], snapshot: Snapshot, settings: plans.PlaceSettings
+) -> tuple[Pool, list[plans.Left]]:
     size = np.array([target.size for target in targets], dtype=np.float64)
     used = np.array([target.used for target in targets], dtype=np.float64)
     names = {server.name: number for number, server in enumerate(snapshot.oss)}
     server = np.array([names.get(target.oss or "", -1) for target in targets], dtype=np.int64)
     # Only the method tarazu uses the loads of servers, and it reports missing ones.
     no_data = [
-        Left(name=left.name, reason=left.reason) for left in snapshot.no_data if left.name.startswith("OST ")
+        plans.Left(name=left.name, reason=left.reason) for left in snapshot.no_data if left.name.startswith("OST ")
     ]
     named = {left.name for left in no_data}
     no_data += [
-        Left(name=f"OST {target.index}", reason="its server is not known: OSS Cost is not computed")
+        plans.Left(name=f"OST {target.index}", reason="its server is not known: OSS Cost is not computed")
         for target in targets
         if target.oss is None and f"OST {target.index}" not in named
     ]
@@ -237,11 +230,11 @@ def _pool(targets: Sequence[Target], snapshot: Snapshot, settings: PlaceSettings
 
 
 def _server_loads(
-    snapshot: Snapshot, server: np.ndarray, settings: PlaceSettings
-) -> tuple[Floats, list[Left]]:
+    snapshot: Snapshot, server: np.ndarray, settings: plans.PlaceSettings
+) -> tuple[Floats, list[plans.Left]]:
     """Load of each target's server, shape (targets,). The mean of the others replaces a missing figure."""
     loads = np.zeros(len(server))
-    lacks: list[Left] = []
+    lacks: list[plans.Left] = []
     used = set(server.tolist()) - {-1}
     for name, weight in (("cpu", settings.cpu_weight), ("memory", settings.memory_weight)):
         if not weight:
@@ -252,12 +245,12 @@ def _server_loads(
         figures = [value for value in known.values() if value is not None]
         if not figures:
             lacks.append(
-                Left(name="servers", reason=f"no {name} figure is known: the load is computed without it")
+                plans.Left(name="servers", reason=f"no {name} figure is known: the load is computed without it")
             )
             continue
         mean = sum(figures) / len(figures)
         lacks += [
-            Left(
+            plans.Left(
                 name=snapshot.oss[number].name,
                 reason=f"no {name} figure: the mean of the others, {format_number(mean, 2)}",
             )
@@ -288,7 +281,7 @@ def _least(stripes: Sequence[Sequence[int]], chosen: Chosen, targets: Targets) -
     return least_level(Stripes.of(placed), free)
 
 
-def _expected(before: AllocatorRange | None, after: OstCosts, ideal_s: float) -> Expected | None:
+def _expected(before: plans.AllocatorRange | None, after: plans.OstCosts, ideal_s: float) -> Expected | None:
     if before is None or before.time_cost is None or not after.time_cost:
         return None
     drawn = before.time_cost
@@ -304,10 +297,10 @@ def _expected(before: AllocatorRange | None, after: OstCosts, ideal_s: float) ->
     )
 
 
-def _uses(snapshot: Snapshot, pool: Pool, added_bytes: Floats) -> list[TargetUse]:
+def _uses(snapshot: Snapshot, pool: Pool, added_bytes: Floats) -> list[plans.TargetUse]:
     added = {int(index): round(size) for index, size in zip(pool.index, added_bytes.tolist(), strict=True)}
     return [
-        TargetUse(
+        plans.TargetUse(
             index=target.index,
             oss=target.oss,
             state=target.state,
@@ -321,7 +314,7 @@ def _uses(snapshot: Snapshot, pool: Pool, added_bytes: Floats) -> list[TargetUse
 
 def _placed(
     files: Sequence[FileToPlace], requests: Sequence[_Request], chosen: Chosen, pool: Pool
-) -> list[PlacedFile]:
+) -> list[plans.PlacedFile]:
     index = pool.index.tolist()
     osts: list[dict[int, list[int]]] = [{} for _ in files]
     for request, row in zip(requests, chosen.of, strict=True):
@@ -329,7 +322,7 @@ def _placed(
     placed = []
     for file, of_file in zip(files, osts, strict=True):
         placed.append(
-            PlacedFile(
+            plans.PlacedFile(
                 path=file.creation.path,
                 job=file.job,
                 rank=file.creation.rank,
@@ -341,7 +334,7 @@ def _placed(
     return placed
 
 
-def _with_command(file: FileToPlace, placed: PlacedFile, *, pin: bool) -> PlacedFile:
+def _with_command(file: FileToPlace, placed: plans.PlacedFile, *, pin: bool) -> plans.PlacedFile:
     """The file with its command, which names OSTs only if that is worth it; none if Lustre chooses everything."""
     osts = {extent.number: extent.osts for extent in placed.extents if extent.osts}
     if not osts:
@@ -351,8 +344,8 @@ def _with_command(file: FileToPlace, placed: PlacedFile, *, pin: bool) -> Placed
     return placed.model_copy(update={"command": command})
 
 
-def _extent(extent: Extent, osts: list[int]) -> PlacedExtent:
-    return PlacedExtent(
+def _extent(extent: Extent, osts: list[int]) -> plans.PlacedExtent:
+    return plans.PlacedExtent(
         number=extent.number,
         start=extent.start,
         end=extent.end,
@@ -371,12 +364,12 @@ def _unplaced(
     requests: Sequence[_Request],
     chosen: Chosen,
     pool: Pool,
-    settings: PlaceSettings,
-) -> Iterator[Left]:
+    settings: plans.PlaceSettings,
+) -> Iterator[plans.Left]:
     for file in files:
         for extent in file.extents:
             if extent.why_free is not None:
-                yield Left(name=_name(file, extent), reason=f"{extent.why_free}; Lustre chooses")
+                yield plans.Left(name=_name(file, extent), reason=f"{extent.why_free}; Lustre chooses")
     for request, row in zip(requests, chosen.of, strict=True):
         extent, count = request.extent, len(pool.index)
         if len(row) == extent.count:
@@ -394,10 +387,10 @@ def _unplaced(
                 f"below {format_share(settings.ceiling)} there is no room for "
                 f"{counted(extent.count, 'stripe')} of {format_bytes(max(extent.stripes))} on as many OSTs"
             )
-        yield Left(name=_name(files[request.file], extent), reason=f"{why}; Lustre chooses")
+        yield plans.Left(name=_name(files[request.file], extent), reason=f"{why}; Lustre chooses")
 
 
-def _over(snapshot: Snapshot, pool: Pool, added_bytes: Floats, settings: PlaceSettings) -> Iterator[Left]:
+def _over(snapshot: Snapshot, pool: Pool, added_bytes: Floats, settings: plans.PlaceSettings) -> Iterator[plans.Left]:
     """OSTs that this plan fills above the ceiling, which only Lustre's own allocator does."""
     size = {target.index: target for target in snapshot.ost}
     for index, added, room in zip(
@@ -405,16 +398,16 @@ def _over(snapshot: Snapshot, pool: Pool, added_bytes: Floats, settings: PlaceSe
     ):
         if added > room:
             full = (size[index].used + added) / size[index].size
-            yield Left(
+            yield plans.Left(
                 name=f"OST {index}",
                 reason=f"filled to {format_share(full)}, above {format_share(settings.ceiling)}",
             )
 
 
-def _lacks(files: Sequence[FileToPlace]) -> Iterator[Left]:
+def _lacks(files: Sequence[FileToPlace]) -> Iterator[plans.Left]:
     for file in files:
         if file.lack is not None:
-            yield Left(name=file.creation.path, reason=file.lack)
+            yield plans.Left(name=file.creation.path, reason=file.lack)
 
 
 def _name(file: FileToPlace, extent: Extent) -> str:
@@ -427,12 +420,12 @@ def _name(file: FileToPlace, extent: Extent) -> str:
 def plan_place(
     jobs: PathLike | Jobs,
     snapshot: PathLike | Snapshot,
-    settings: PlaceSettings | None = None,
+    settings: plans.PlaceSettings | None = None,
     *,
     max_age: float | None = None,
     now: datetime | None = None,
     **fields: Any,
-) -> PlacePlan:
+) -> plans.PlacePlan:
     """Choose OSTs for the files that jobs will create.
 
     Parameters
@@ -449,7 +442,7 @@ def plan_place(
     InputError
         A document cannot be used, a figure is invalid, the snapshot is too old, or no OST is in service.
     """
-    settings = PlaceSettings.of(settings, **fields)
+    settings = plans.PlaceSettings.of(settings, **fields)
     given_jobs = loaded("jobs", jobs, Jobs)
     state = loaded("snapshot", snapshot, Snapshot)
     refuse_old(state.document, max_age, now, state.where)

@@ -16,16 +16,7 @@ from vani.schema.settings import PathLike
 from vani.units import counted, format_bytes, format_number, format_seconds, format_share
 
 if TYPE_CHECKING:
-    from vani.centre.prediction.schema import (
-        BehaviourPrediction,
-        CreationsPrediction,
-        ExpectedRange,
-        LikelyBehaviour,
-        PredictedCreation,
-        Prediction,
-        WriteEnd,
-        WriteTimePrediction,
-    )
+    from vani.centre.prediction import schema
     from vani.schema.profile import Profile
 
 FORMATS: Final[Formats[str]] = Formats(
@@ -34,7 +25,7 @@ FORMATS: Final[Formats[str]] = Formats(
 )
 
 
-def to_text(prediction: Prediction) -> str:
+def to_text(prediction: schema.Prediction) -> str:
     """Write the prediction; the first line states whether it is outside its model."""
     first = f"Outside of the model: {'; '.join(prediction.outside)}." if prediction.outside else None
     return "\n".join(
@@ -47,7 +38,7 @@ def to_text(prediction: Prediction) -> str:
     )
 
 
-def _behaviour(prediction: BehaviourPrediction) -> list[str]:
+def _behaviour(prediction: schema.BehaviourPrediction) -> list[str]:
     """Likely behaviours as a table, the run closest to the most likely one, and predictions of the last runs."""
     first = f"{category_text(prediction)}: {counted(prediction.runs, 'run')} known."
     if not prediction.behaviours:
@@ -77,19 +68,19 @@ def _behaviour(prediction: BehaviourPrediction) -> list[str]:
     ]
 
 
-def category_text(prediction: BehaviourPrediction) -> str:
+def category_text(prediction: schema.BehaviourPrediction) -> str:
     """Category of a run: its user, application and number of processes."""
     whose = f" by {one_line(prediction.user)}" if prediction.user is not None else ""
     on = f" on {counted(prediction.processes, 'process')}" if prediction.processes is not None else ""
     return f"Next run of {one_line(prediction.application)}{whose}{on}"
 
 
-def likely_rows(prediction: BehaviourPrediction) -> list[tuple[str, ...]]:
+def likely_rows(prediction: schema.BehaviourPrediction) -> list[tuple[str, ...]]:
     """A row per behaviour with its probability, and the median and range (nine in ten) of its figures."""
     return [_behaviour_row(behaviour) for behaviour in prediction.behaviours]
 
 
-def past_text(prediction: BehaviourPrediction) -> str:
+def past_text(prediction: schema.BehaviourPrediction) -> str:
     """How many of the last runs were predicted correctly."""
     predicted = [run for run in prediction.past if run.expected is not None]
     if not predicted:
@@ -107,7 +98,7 @@ def when(moment: float) -> str:
     )
 
 
-def _behaviour_row(behaviour: LikelyBehaviour) -> tuple[str, ...]:
+def _behaviour_row(behaviour: schema.LikelyBehaviour) -> tuple[str, ...]:
     return (
         str(behaviour.behaviour),
         format_share(behaviour.probability),
@@ -121,7 +112,7 @@ def _behaviour_row(behaviour: LikelyBehaviour) -> tuple[str, ...]:
     )
 
 
-def _figure_range(bounds: ExpectedRange | None, show: Callable[[float], str]) -> str:
+def _figure_range(bounds: schema.ExpectedRange | None, show: Callable[[float], str]) -> str:
     if bounds is None:
         return ""
     low, median, high = show(bounds.low), show(bounds.median), show(bounds.high)
@@ -135,7 +126,7 @@ def _count(value: float) -> str:
 _SHOWN: Final = 12
 
 
-def _creations(prediction: CreationsPrediction) -> list[str]:
+def _creations(prediction: schema.CreationsPrediction) -> list[str]:
     """Expected files, the reason, and the success of each method on files it had not seen."""
     rows = prediction.creations
     lines = [
@@ -160,7 +151,7 @@ def _creations(prediction: CreationsPrediction) -> list[str]:
     return lines
 
 
-def _expected(prediction: CreationsPrediction) -> str:
+def _expected(prediction: schema.CreationsPrediction) -> str:
     rows = prediction.creations
     known = [file.size for file in rows if file.size is not None]
     of = (
@@ -179,7 +170,7 @@ def _expected(prediction: CreationsPrediction) -> str:
     return f"{text}, {format_bytes(sum(known))}{rest}"
 
 
-def _file_row(file: PredictedCreation) -> tuple[str, ...]:
+def _file_row(file: schema.PredictedCreation) -> tuple[str, ...]:
     size = "not known" if file.size is None else format_bytes(file.size)
     bounds = (
         ""
@@ -200,7 +191,7 @@ def _short(path: str) -> str:
     return shown if len(shown) <= 60 else f"...{shown[-57:]}"
 
 
-def _write_time(prediction: WriteTimePrediction) -> list[str]:
+def _write_time(prediction: schema.WriteTimePrediction) -> list[str]:
     """The range, and for a published model the node placements and every term."""
     first = f"{_request(prediction)}: {_time_range(prediction)} ({prediction.model})."
     if not prediction.ends:
@@ -221,7 +212,7 @@ def _write_time(prediction: WriteTimePrediction) -> list[str]:
     ]
 
 
-def _request(prediction: WriteTimePrediction) -> str:
+def _request(prediction: schema.WriteTimePrediction) -> str:
     write = prediction.write
     if write is None:
         return one_line(", ".join(column_value(*pair) for pair in prediction.asked.items()))
@@ -234,14 +225,14 @@ def _request(prediction: WriteTimePrediction) -> str:
     return text
 
 
-def _time_range(prediction: WriteTimePrediction) -> str:
+def _time_range(prediction: schema.WriteTimePrediction) -> str:
     if prediction.low is None or prediction.high is None:
         return "no estimate"
     ends = f"{format_seconds(prediction.low)} to {format_seconds(prediction.high)}"
     return ends if prediction.seconds is None else f"{format_seconds(prediction.seconds)} ({ends})"
 
 
-def _placement(end: WriteEnd) -> str:
+def _placement(end: schema.WriteEnd) -> str:
     parts = [
         f"{counted(used, name)}, at most {counted(largest, 'node')} each"
         for name, (largest, used) in end.groups.items()
@@ -260,7 +251,7 @@ def write_time_fact(profile: Profile, model: PathLike) -> tuple[str, str]:
     return measured_and_predicted(profile, profile_write_time(profile, model))
 
 
-def measured_and_predicted(profile: Profile, prediction: WriteTimePrediction) -> tuple[str, str]:
+def measured_and_predicted(profile: Profile, prediction: schema.WriteTimePrediction) -> tuple[str, str]:
     """The time of the slowest process, and the model's prediction of it."""
     slowest = [app.balance.slowest_io_time_s for app in profile.apps if app.balance is not None]
     measured = max((time_s for time_s in slowest if time_s is not None), default=None)

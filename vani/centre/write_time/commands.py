@@ -94,8 +94,7 @@ def predict(kind: str | None, output: Path | None, settings: PublishedSettings, 
     """
     check_outputs([output], [arguments["model"], settings.mapping])
     prediction = model_predict(settings, **arguments)
-    kind = kind or (FORMATS.of_file(output) if output is not None else None) or "text"
-    emit(FORMATS.render(kind, prediction), output)
+    emit(FORMATS.render(FORMATS.chosen(kind, output, "text"), prediction), output)
 
 
 @click.command()

@@ -11,17 +11,9 @@ import numpy as np
 from pydantic import BeforeValidator, Field
 
 import vani
+from vani.centre.write_time import published
 from vani.centre.write_time.choice import CrossValidation, choose, score_all, stage_costs
 from vani.centre.write_time.methods import METHODS
-from vani.centre.write_time.published import (
-    PUBLISHED,
-    GpfsPool,
-    Groups,
-    LustrePool,
-    Write,
-    gpfs_features,
-    lustre_features,
-)
 from vani.centre.write_time.samples import CONFIDENCE, Floats, Samples, converged, read_samples, writes_of
 from vani.centre.write_time.schema import Envelope, JudgedMethod, RivalMethod, WriteModel
 from vani.errors import InputError, one_line
@@ -38,7 +30,7 @@ _GPFS = {"io": ("s_io", "n_io"), "bridge": ("s_b", "n_b"), "link": ("s_l", "n_l"
 _LUSTRE = {"router": ("s_r", "n_r")}
 
 
-def with_paper_features(samples: Samples, pool: GpfsPool | LustrePool) -> Samples:
+def with_paper_features(samples: Samples, pool: published.GpfsPool | published.LustrePool) -> Samples:
     """Replace all numbers with the features of section III-A of Xie et al.
 
     Needs the columns `nodes`, `processes_per_node`, `bytes_per_process`, on Lustre `stripe_count`, and for each
@@ -50,27 +42,28 @@ def with_paper_features(samples: Samples, pool: GpfsPool | LustrePool) -> Sample
     InputError
         A column is missing.
     """
-    wanted = _LUSTRE if isinstance(pool, LustrePool) else _GPFS
+    wanted = _LUSTRE if isinstance(pool, published.LustrePool) else _GPFS
     names = [
         "nodes",
         "processes_per_node",
         "bytes_per_process",
         *(name for pair in wanted.values() for name in pair),
     ]
-    names += ["stripe_count"] if isinstance(pool, LustrePool) else []
+    names += ["stripe_count"] if isinstance(pool, published.LustrePool) else []
     missing = [name for name in names if name not in samples.numbers]
     if missing:
         raise InputError(
             f"no column {missing[0]!r}", where="samples", todo="the features of this machine need it"
         )
     numbers: Mapping[str, Any] = samples.numbers
+    megabytes = numbers["bytes_per_process"] / 1e6
     stripes = numbers.get("stripe_count", np.ones(len(samples)))
-    patterns = Write(numbers["nodes"], numbers["processes_per_node"], numbers["bytes_per_process"] / 1e6, stripes)
-    placed = {kind: Groups(numbers[largest], numbers[used]) for kind, (largest, used) in wanted.items()}
-    if isinstance(pool, LustrePool):
-        features = lustre_features(patterns, pool, **placed)
+    patterns = published.Write(numbers["nodes"], numbers["processes_per_node"], megabytes, stripes)
+    placed = {kind: published.Groups(numbers[largest], numbers[used]) for kind, (largest, used) in wanted.items()}
+    if isinstance(pool, published.LustrePool):
+        features = published.lustre_features(patterns, pool, **placed)
     else:
-        features = gpfs_features(patterns, pool, **placed)
+        features = published.gpfs_features(patterns, pool, **placed)
     columns = {name: np.asarray(value, dtype=float) for name, value in features.items()}
     return samples.with_numbers(columns)
 
@@ -185,7 +178,7 @@ def prepared(samples: Samples, system: Machine | None) -> Samples:
     """The samples with the features of the machine, if one is named."""
     if system is None:
         return samples
-    return with_paper_features(samples, PUBLISHED[system].pool)
+    return with_paper_features(samples, published.PUBLISHED[system].pool)
 
 
 def _of_history(application: str, user: str | None, db: PathLike | None) -> tuple[str, Writes]:

@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Final, Literal
+from typing import Final, Literal, TypeVar
 
 import numpy as np
 
@@ -219,7 +219,7 @@ def _dealt(start: int, filled: int, end: int | None, count: int, near: int) -> i
 def _unevenness(start: int, end: int, size: int, count: int) -> float:
     """Bytes of the fullest stripe over the mean of all."""
     on = stripe_bytes(start, end, size, count)
-    return max(on) * count / max(1, sum(on))
+    return float(max(on) * count / max(1, sum(on)))
 
 
 def tarazu_stripe_size(length: int, count: int) -> int:
@@ -252,14 +252,18 @@ def settable(length: int, count: int, end: int | None) -> int:
     return int(_divisors(end, min(LARGEST_STRIPE, max(STRIPE_UNIT, piece))).max())
 
 
-@lru_cache(maxsize=4096)
-def stripe_bytes(start: int, end: int, size: int, count: int) -> tuple[int, ...]:
-    """Bytes of a file's range [start, end) on each of `count` targets with stripes of `size` bytes."""
-    first = np.arange(count, dtype=np.int64) * size
+Bytes = TypeVar("Bytes", int, float)
+"""Whole bytes stay exact."""
 
-    def before(offset: int) -> np.ndarray:
+
+@lru_cache(maxsize=4096, typed=True)
+def stripe_bytes(start: Bytes, end: Bytes, size: Bytes, count: int) -> tuple[Bytes, ...]:
+    """Bytes of a file's range [start, end) on each of `count` targets with stripes of `size` bytes."""
+    first = np.arange(count) * size
+
+    def before(offset: Bytes) -> np.ndarray:
         rounds, rest = divmod(offset, size * count)
-        return rounds * size + np.clip(rest - first, 0, size)
+        return np.asarray(rounds * size + np.clip(rest - first, 0, size))
 
     return tuple((before(max(start, end)) - before(start)).tolist())
 

@@ -5,6 +5,8 @@ A person or a scheduler's script writes it. Unknown values are left out, and a p
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
@@ -118,6 +120,13 @@ class PlannedJob(Model):
     )
 
 
+def refuse_twins(what: str, names: Sequence[str], where: str) -> None:
+    """Raise InputError if two parts of a document share a name; errors call the document `where`."""
+    name, times = Counter(names).most_common(1)[0] if names else ("", 0)
+    if times > 1:
+        raise InputError(f"two {what}s are named {name!r}", where=where, todo="give each a different name")
+
+
 class Jobs(Document):
     """The jobs of a machine."""
 
@@ -130,10 +139,4 @@ class Jobs(Document):
 
     def refuse_twins(self, where: str) -> None:
         """Raise InputError if two jobs share a name; errors call the document `where`."""
-        seen = set()
-        for job in self.jobs:
-            if job.name in seen:
-                raise InputError(
-                    f"two jobs are named {job.name!r}", where=where, todo="give each a different name"
-                )
-            seen.add(job.name)
+        refuse_twins("job", [job.name for job in self.jobs], where)

@@ -6,12 +6,11 @@ without a rate limits nothing, and the plan states that.
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import Annotated, Literal
 
 from pydantic import Field
 
-from vani.centre.plan.schema.jobs import MAX_JOBS, Amount, AtLeastOne, Bytes, Count, Name
+from vani.centre.plan.schema.jobs import MAX_JOBS, Amount, AtLeastOne, Bytes, Count, Name, refuse_twins
 from vani.errors import DocumentError
 from vani.schema.document import Document
 from vani.schema.model import Model
@@ -245,15 +244,8 @@ class Scenario(Document):
         """
         if not self.workload and self.jobs is None:
             raise DocumentError("no job runs", where=where, todo="give `workload` or `jobs`")
-        for what, names in (
-            ("job", [job.name for job in self.workload]),
-            ("variant", [variant.name for variant in self.variants]),
-        ):
-            name, times = Counter(names).most_common(1)[0] if names else ("", 0)
-            if times > 1:
-                raise DocumentError(
-                    f"two {what}s are named {name!r}", where=where, todo="give each a different name"
-                )
+        refuse_twins("job", [job.name for job in self.workload], where)
+        refuse_twins("variant", [variant.name for variant in self.variants], where)
         for job in self.workload:
             given = [what for what in ("phases", "profile", "store") if getattr(job, what) is not None]
             if len(given) != 1:

@@ -12,15 +12,16 @@ from typing import TYPE_CHECKING, Final, Literal, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from vani.centre.plan.schema.jobs import refuse_twins
 from vani.centre.plan.schema.plans import ForwardPlan, PathPlan, PlacedExtent, PlacedFile, PlacePlan, Plan
-from vani.centre.plan.schema.scenario import ScenarioPhase
+from vani.centre.plan.schema.scenario import ScenarioJob, ScenarioPhase
 from vani.centre.plan.simulate.events import Floats, Ints
 from vani.errors import InputError
 from vani.units import counted, format_bytes
 
 if TYPE_CHECKING:
     from vani.centre.plan.schema.jobs import Jobs, PlannedJob
-    from vani.centre.plan.schema.scenario import Scenario, ScenarioJob
+    from vani.centre.plan.schema.scenario import Scenario
     from vani.schema.profile import FileEntity, Profile
     from vani.schema.profile import Phase as ProfilePhase
     from vani.store.read import Store
@@ -125,27 +126,26 @@ def phases_of_calls(calls: DataCalls) -> list[ScenarioPhase]:
         # The time between the calls of a phase becomes computing before it.
         pause = max(0.0, float(start[low]) - before) + float(idle[low + 1 : high].sum())
         opens = calls.metadata * len(rows) / len(order)
-        directions: tuple[tuple[Literal["read", "write"], NDArray[np.bool_]], ...] = (
-            ("read", calls.reads[rows]),
-            ("write", ~calls.reads[rows]),
-        )
-        for operation, of_kind in directions:
-            chosen = rows[of_kind]
-            if len(chosen):
-                files = len(np.unique(calls.file[chosen]))
-                phases.append(
-                    ScenarioPhase(
-                        operation=operation,
-                        bytes=float(calls.bytes[chosen].sum()),
-                        files=files,
-                        opens=opens,
-                        compute_s=pause,
-                        # Phases with different numbers of files use different files.
-                        file_set=f"{files} files",
-                    )
-                )
-                pause = opens = 0.0
+        by_direction = (rows[calls.reads[rows]], rows[~calls.reads[rows]])
+        moved = [(float(calls.bytes[some].sum()), len(np.unique(calls.file[some]))) for some in by_direction]
+        phases += _read_and_written(moved, opens, pause)
         before = float(reached[high - 1])
+    return phases
+
+
+def _read_and_written(moved: Sequence[tuple[float, int]], opens: float, pause: float) -> list[ScenarioPhase]:
+    """A phase for what is read, then one for what is written: bytes and files of each; none without files."""
+    phases: list[ScenarioPhase] = []
+    operations: tuple[Literal["read", "write"], ...] = ("read", "write")
+    for operation, (size, files) in zip(operations, moved, strict=True):
+        if files:
+            # Phases with different numbers of files use different files.
+            phases.append(
+                ScenarioPhase(
+                    operation=operation, bytes=size, files=files, file_set=f"{files} files",
+                    opens=0.0 if phases else opens, compute_s=0.0 if phases else pause,
+                )
+            )  # fmt: skip
     return phases
 
 
@@ -207,27 +207,14 @@ def phases_of_files(files: Sequence[FileEntity], processes: int) -> tuple[list[S
     pauses = np.maximum(0.0, np.diff(edges) - in_calls)
     phases: list[ScenarioPhase] = []
     pause = 0.0
-    directions: tuple[tuple[Literal["read", "write"], np.ndarray], ...] = (("read", read), ("write", written))
     all_opens = part @ metadata
     for stretch in range(len(part)):
         pause += float(pauses[stretch])
-        opens = float(all_opens[stretch])
-        for operation, moved in directions:
-            own = part[stretch] * moved
-            count = int(np.count_nonzero(own))
-            if count:
-                phases.append(
-                    ScenarioPhase(
-                        operation=operation,
-                        bytes=float(own.sum()),
-                        files=count,
-                        opens=opens,
-                        compute_s=pause,
-                        # Phases with different numbers of files use different files.
-                        file_set=f"{count} files",
-                    )
-                )
-                pause = opens = 0.0
+        own = (part[stretch] * read, part[stretch] * written)
+        new = _read_and_written(
+            [(float(some.sum()), int(np.count_nonzero(some))) for some in own], float(all_opens[stretch]), pause
+        )
+        phases, pause = phases + new, 0.0 if new else pause
     return phases, float(edges[0])
 
 
@@ -270,9 +257,8 @@ def choices_of(plans: Sequence[Plan], jobs: Collection[str], io_nodes: int) -> C
     InputError
         Two plans have the same kind, a kind is not simulated, or a plan needs more I/O nodes than there are.
     """
-    kinds = [plan.kind for plan in plans]
-    twin = next((kind for kind in kinds if kinds.count(kind) > 1), None)
-    if twin is not None:
+    twin, times = Counter(plan.kind for plan in plans).most_common(1)[0] if plans else ("", 0)
+    if times > 1:
         raise InputError(f"two plans are of kind {twin}", where="plans", todo="name one of each kind")
     choices = [_by_kind(plan.kind)(plan, jobs, io_nodes) for plan in plans]
     return Choices(
@@ -315,12 +301,8 @@ def _forward(plan: Plan, jobs: Collection[str], io_nodes: int) -> Choices:
         # The plan's rate on the shared node is already a share of it; the simulation shares that node itself.
         if job.bandwidth is not None and not job.shared:
             rates[job.name] = job.bandwidth
-    lacks = [
-        (job, "the forward plan does not mention it: its nodes are spread over all I/O nodes")
-        for job in jobs
-        if job not in nodes
-    ]
-    return Choices(io_nodes=nodes, rates=rates, lacks=lacks)
+    why = "the forward plan does not mention it: its nodes are spread over all I/O nodes"
+    return Choices(io_nodes=nodes, rates=rates, lacks=[(job, why) for job in jobs if job not in nodes])
 
 
 def _place(plan: Plan, jobs: Collection[str], io_nodes: int) -> Choices:
@@ -331,12 +313,8 @@ def _place(plan: Plan, jobs: Collection[str], io_nodes: int) -> Choices:
         return Choices(lacks=[(job, why) for job in jobs])
     extents = extents_of_plan(plan.files, jobs)
     placed = {job for job, _ in extents}
-    lacks = [
-        (job, "the plan of OSTs places none of its files: they are placed as without the plan")
-        for job in jobs
-        if job not in placed
-    ]
-    return Choices(extents=extents, lacks=lacks)
+    why = "the plan of OSTs places none of its files: they are placed as without the plan"
+    return Choices(extents=extents, lacks=[(job, why) for job in jobs if job not in placed])
 
 
 def extents_of_plan(
@@ -397,12 +375,8 @@ def _path(plan: Plan, jobs: Collection[str], io_nodes: int) -> Choices:
         for job in plan.jobs
         if job.name in jobs and job.map
     }
-    lacks = [
-        (job, "the plan of paths does not mention it: its nodes are spread over all I/O nodes")
-        for job in jobs
-        if job not in nodes
-    ]
-    return Choices(io_nodes=nodes, lacks=lacks)
+    why = "the plan of paths does not mention it: its nodes are spread over all I/O nodes"
+    return Choices(io_nodes=nodes, lacks=[(job, why) for job in jobs if job not in nodes])
 
 
 BY_KIND: Final[dict[str, Callable[[Plan, Collection[str], int], Choices]]] = {
@@ -482,12 +456,7 @@ def jobs_of(
             all_jobs += _of_calls(outline, stores[outline.store], lacks)
     for planned in jobs.jobs if jobs is not None else ():
         all_jobs += _of_planned(planned, profiles, lacks)
-    names = [job.name for job in all_jobs]
-    twin = next(
-        (name for name, again in zip(sorted(names), sorted(names)[1:], strict=False) if name == again), None
-    )
-    if twin is not None:
-        raise InputError(f"two jobs are named {twin!r}", where=where, todo="give each a different name")
+    refuse_twins("job", [job.name for job in all_jobs], where)
     phases = sum(phase.repeat for job in all_jobs for phase in job.phases)
     if phases > MAX_PHASES:
         raise InputError(
@@ -518,7 +487,7 @@ def _of_planned(
             lacks.append((job.name, "no pattern: one written file per process is assumed"))
         return [Job(job.name, job.nodes, processes, job.submit_s, [phase], rate)]
     if job.profile is not None:
-        own = _JobOutline(job.name, job.nodes, job.processes, job.submit_s)
+        own = ScenarioJob(name=job.name, nodes=job.nodes, processes=job.processes, start_s=job.submit_s)
         return _of_profile(own, profiles[job.profile], lacks)
     lacks.append((job.name, "no bytes, files or profile: it moves nothing and is left out"))
     return []
@@ -563,17 +532,7 @@ def _of_calls(job: ScenarioJob, calls: DataCalls, lacks: list[tuple[str, str]]) 
     return [Job(job.name, min(job.nodes, processes), processes, job.start_s, phases)]
 
 
-@dataclass(frozen=True)
-class _JobOutline:
-    name: str
-    nodes: int
-    processes: int | None
-    start_s: float
-
-
-def _of_profile(
-    job: ScenarioJob | _JobOutline, profile: Profile, lacks: list[tuple[str, str]]
-) -> Iterable[Job]:
+def _of_profile(job: ScenarioJob, profile: Profile, lacks: list[tuple[str, str]]) -> Iterable[Job]:
     """One job per app of the run, with its phases and the pauses between them."""
     of_profile: list[Job] = []
     for app in profile.apps:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, Literal
 import numpy as np
 
 from vani.centre.plan.inputs import layout_of
-from vani.centre.plan.placement.layouts import BUFFERED
+from vani.centre.plan.placement.layouts import BUFFERED, stripe_bytes
 from vani.centre.plan.schema.scenario import Placement
 from vani.centre.plan.simulate.events import Floats, Ints
 from vani.errors import InputError
@@ -456,14 +456,7 @@ def pieces_of(
 @lru_cache(maxsize=4096)
 def dealt(part: Component, low: float, high: float) -> Floats:
     """Bytes `low` to `high` of a file on each object of a component with round-robin stripes, shape (objects,)."""
-    before, after = (_below(end - part.start, part.count, part.size) for end in (low, high))
-    return after - before
-
-
-def _below(end: float, count: int, stripe: float) -> Floats:
-    rounds, rest = divmod(end, stripe * count)
-    below: Floats = rounds * stripe + np.clip(rest - np.arange(count) * stripe, 0.0, stripe)
-    return below
+    return np.array(stripe_bytes(low - part.start, high - part.start, part.size, part.count), dtype=np.float64)
 
 
 # Chooses targets for the objects of files, as Lustre's allocator does or with other policies.

@@ -13,19 +13,8 @@ import numpy as np
 
 import vani
 from vani.centre.plan.inputs import layout_files_of, loaded, plan_input, read_layouts, with_options
+from vani.centre.plan.schema import plans as schema
 from vani.centre.plan.schema.jobs import Jobs
-from vani.centre.plan.schema.plans import (
-    Left,
-    Moment,
-    Plan,
-    PlanInput,
-    SimulatedJob,
-    SimulatedStage,
-    SimulatedVariant,
-    SimulateOptions,
-    SimulatePlan,
-    SimulateSettings,
-)
 from vani.centre.plan.schema.scenario import Placement, Scenario, Variant
 from vani.centre.plan.schema.snapshot import Snapshot
 from vani.centre.plan.simulate.events import Change, Floats, SimulatedRun, most_steps, run
@@ -73,7 +62,7 @@ class Named:
 
     systems: Mapping[str, System] = field(default_factory=dict)
     snapshots: Mapping[str, Snapshot] = field(default_factory=dict)
-    plans: Mapping[str, Plan] = field(default_factory=dict)
+    plans: Mapping[str, schema.Plan] = field(default_factory=dict)
     profiles: Mapping[str, Profile] = field(default_factory=dict)
     stores: Mapping[str, DataCalls] = field(default_factory=dict)
     jobs: Jobs | None = None
@@ -87,7 +76,7 @@ class Played:
     placement: Placement
     serial: bool
     pieces: str
-    plans: Sequence[Plan]
+    plans: Sequence[schema.Plan]
     machine: Machine
     jobs: Sequence[Job]
     choices: Choices
@@ -268,9 +257,9 @@ def simulate(
     *,
     tolerance: float | None = None,
     alone: bool = False,
-    inputs: Sequence[PlanInput] = (),
+    inputs: Sequence[schema.PlanInput] = (),
     where: str = "scenario",
-) -> SimulatePlan:
+) -> schema.SimulatePlan:
     """Simulate all variants of a scenario.
 
     Parameters
@@ -292,17 +281,17 @@ def simulate(
         for number, trial in enumerate(played):
             outcomes[number] = _with_alone(outcomes[number], trial, scenario, named, tolerance, where)
     last = played[-1]
-    return SimulatePlan(
+    return schema.SimulatePlan(
         version=vani.__version__,
         inputs=list(inputs),
-        simulate=SimulateSettings(seeds=scenario.seeds, tolerance=last.tolerance, alone=alone),
+        simulate=schema.SimulateSettings(seeds=scenario.seeds, tolerance=last.tolerance, alone=alone),
         outcomes=outcomes,
         timeline=_timeline(last),
         expected=_expected(played) if len(played) > 1 else None,
         unplaced=list(_never(played)),
         over_capacity=list(_over(played)),
         no_data=_once(
-            Left(name=name, reason=why)
+            schema.Left(name=name, reason=why)
             for trial in played
             for name, why in (*trial.machine.lacks, *trial.lacks, *trial.choices.lacks)
         ),
@@ -326,12 +315,12 @@ def _finite(value: float) -> float | None:
     return float(value) if np.isfinite(value) else None
 
 
-def _outcome(played: Played) -> SimulatedVariant:
+def _outcome(played: Played) -> schema.SimulatedVariant:
     spans = played.makespans
     built, run = played.runs[played.median]
     placed = built.placer.placed[played.machine.targets.usable]
     ended = spans[np.isfinite(spans)]
-    return SimulatedVariant(
+    return schema.SimulatedVariant(
         name=played.variant.name,
         stages="serial" if played.serial else "overlapped",
         pieces="in_turn" if played.pieces == "in_turn" else "contiguous",
@@ -355,7 +344,7 @@ def _median(rates: Iterable[float | None]) -> float | None:
     return float(np.median(known)) if known else None
 
 
-def _job(number: int, played: Played, built: Built, run: SimulatedRun) -> SimulatedJob:
+def _job(number: int, played: Played, built: Built, run: SimulatedRun) -> schema.SimulatedJob:
     job = played.jobs[number]
     rows = built.phases_by_job[number]
     begin, end = run.phase_begin[rows], run.phase_end[rows]
@@ -363,7 +352,7 @@ def _job(number: int, played: Played, built: Built, run: SimulatedRun) -> Simula
     bound = run.bound[number]
     whole = bound.sum()
     names = (*KINDS, "process")
-    return SimulatedJob(
+    return schema.SimulatedJob(
         name=job.name,
         begin_s=job.start_s,
         end_s=float(end.max()) if ends else None,
@@ -381,14 +370,14 @@ def _job(number: int, played: Played, built: Built, run: SimulatedRun) -> Simula
     )
 
 
-def _stages(played: Played, built: Built, run: SimulatedRun) -> Iterable[SimulatedStage]:
+def _stages(played: Played, built: Built, run: SimulatedRun) -> Iterable[schema.SimulatedStage]:
     if not run.elapsed:
         return
     for kind, stage in played.machine.stages.items():
         first = built.place_of[kind]
         busy = run.carried[first : first + len(stage)] / run.elapsed
         if busy.any():
-            yield SimulatedStage(
+            yield schema.SimulatedStage(
                 kind=kind,
                 members=len(stage),
                 used=int(np.count_nonzero(busy)),
@@ -398,7 +387,7 @@ def _stages(played: Played, built: Built, run: SimulatedRun) -> Iterable[Simulat
             )
 
 
-def _timeline(played: Played) -> list[Moment]:
+def _timeline(played: Played) -> list[schema.Moment]:
     _, run = played.runs[played.median]
     steps = run.steps
     every = -(-len(steps) // most_steps(len(played.jobs))) or 1
@@ -410,7 +399,7 @@ def _timeline(played: Played) -> list[Moment]:
             continue
         most = np.sum([step.most for step in chunk], axis=0) / length
         moments.append(
-            Moment(
+            schema.Moment(
                 begin_s=chunk[0].begin,
                 end_s=chunk[-1].end,
                 rates=(np.sum([step.moved for step in chunk], axis=0) / length).tolist(),
@@ -421,13 +410,13 @@ def _timeline(played: Played) -> list[Moment]:
 
 
 def _with_alone(
-    outcome: SimulatedVariant,
+    outcome: schema.SimulatedVariant,
     played: Played,
     scenario: Scenario,
     named: Named,
     tolerance: float | None,
     where: str,
-) -> SimulatedVariant:
+) -> schema.SimulatedVariant:
     jobs = []
     for job in outcome.jobs:
         by_itself = play(
@@ -485,7 +474,7 @@ def _pairs(first: Played, last: Played) -> bool:
     return len(first.runs) == len(last.runs) or 1 in {len(first.runs), len(last.runs)}
 
 
-def _never(played: Sequence[Played]) -> Iterable[Left]:
+def _never(played: Sequence[Played]) -> Iterable[schema.Left]:
     for trial in played:
         built, run = max(trial.runs, key=lambda pair: int(np.count_nonzero(~np.isfinite(pair[1].phase_end))))
         for number, job in enumerate(trial.jobs):
@@ -499,7 +488,7 @@ def _never(played: Sequence[Played]) -> Iterable[Left]:
             count = int(built.work.count[flows.start : flows.stop][~np.isfinite(ends)].sum())
             waiting = sum(np.isnan(run.phase_end[n]) for n in rows)
             after = f", and {counted(int(waiting), 'phase', 'waits', 'wait')} behind it" if waiting else ""
-            yield Left(
+            yield schema.Left(
                 name=job.name,
                 reason=f"{trial.variant.name}: {counted(count, 'process', 'never ends', 'never end')} the "
                 f"{str(built.direction[stuck[0]]).replace('_', ' ')} begun at "
@@ -527,14 +516,14 @@ def _why(played: Played, built: Built, run: SimulatedRun, number: int) -> str:
     return f"{listed} {'stands' if len(names) == 1 else 'stand'} still" if names else "it never recovers"
 
 
-def _over(played: Sequence[Played]) -> Iterable[Left]:
+def _over(played: Sequence[Played]) -> Iterable[schema.Left]:
     for trial in played:
         targets = trial.machine.targets
         for built, _ in trial.runs:
             full = np.flatnonzero(built.placer.used > targets.size * (1 + 1e-12))
             if len(full):
                 worst = int(full[np.argmax(built.placer.used[full] / targets.size[full])])
-                yield Left(
+                yield schema.Left(
                     name=f"OST {targets.index[worst]}",
                     reason=f"{trial.variant.name}: {counted(len(full), 'target', 'would', 'would')} hold more than "
                     f"fits, this one {built.placer.used[worst] / targets.size[worst]:.2f} times",
@@ -562,7 +551,7 @@ def _notes(played: Sequence[Played]) -> Iterable[str]:
         )
 
 
-def _once(entries: Iterable[Left]) -> list[Left]:
+def _once(entries: Iterable[schema.Left]) -> list[schema.Left]:
     return list({(left.name, left.reason): left for left in entries}.values())
 
 
@@ -574,13 +563,13 @@ _FILES = 1000
 
 def plan_simulate(
     scenario: PathLike | Scenario,
-    settings: SimulateOptions | None = None,
+    settings: schema.SimulateOptions | None = None,
     *,
     store: PathLike | None = None,
     scheduler: SchedulerLike = None,
     progress: Progress | None = None,
     **fields: Any,
-) -> SimulatePlan:
+) -> schema.SimulatePlan:
     """Simulate jobs on a shared machine.
 
     Parameters
@@ -597,7 +586,7 @@ def plan_simulate(
     InputError
         A document cannot be used, or nothing can ever progress.
     """
-    settings = SimulateOptions.of(settings, **fields)
+    settings = schema.SimulateOptions.of(settings, **fields)
     given = loaded("scenario", scenario, Scenario)
     inputs = [given.source]
     with _read(given.document, given.folder, inputs, store, scheduler, progress) as named:
@@ -634,7 +623,7 @@ def files_of_scenario(scenario: Path) -> Iterator[Path]:
 def _read(
     scenario: Scenario,
     folder: Path,
-    inputs: list[PlanInput],
+    inputs: list[schema.PlanInput],
     store: PathLike | None,
     scheduler: SchedulerLike,
     progress: Progress | None,
@@ -647,7 +636,7 @@ def _read(
     plans = {}
     for name in _plans(scenario):
         inputs.append(plan_input("plan", folder / name))
-        plans[name] = Plan.load(folder / name)
+        plans[name] = schema.Plan.load(folder / name)
     jobs = None
     if scenario.jobs is not None:
         path = folder / scenario.jobs
@@ -669,14 +658,14 @@ def _read(
         yield Named(systems, snapshots, plans, profiles, stores, jobs)
 
 
-def _calls(path: Path, inputs: list[PlanInput]) -> DataCalls:
+def _calls(path: Path, inputs: list[schema.PlanInput]) -> DataCalls:
     calls = data_calls(open_store(path))
     digest = hashlib.sha256((path / "manifest.json").read_bytes()).hexdigest()
-    inputs.append(PlanInput(kind="trace", path=str(path), sha256=digest))
+    inputs.append(schema.PlanInput(kind="trace", path=str(path), sha256=digest))
     return calls
 
 
-def _profile(resources: Resources, path: Path, inputs: list[PlanInput]) -> Profile:
+def _profile(resources: Resources, path: Path, inputs: list[schema.PlanInput]) -> Profile:
     if not path.exists():
         raise InputError("no such profile or trace", where=path, todo="name one")
     trace = is_trace(path)
@@ -684,13 +673,13 @@ def _profile(resources: Resources, path: Path, inputs: list[PlanInput]) -> Profi
     if trace:
         # A trace consists of many files, so the digest is that of its profile.
         digest = hashlib.sha256(dumps(profile).encode()).hexdigest()
-        inputs.append(PlanInput(kind="trace", path=str(path), sha256=digest))
+        inputs.append(schema.PlanInput(kind="trace", path=str(path), sha256=digest))
     else:
         inputs.append(plan_input("profile", path))
     return profile
 
 
-def _system(name: str, folder: Path, inputs: list[PlanInput]) -> System:
+def _system(name: str, folder: Path, inputs: list[schema.PlanInput]) -> System:
     if name in known_systems():
         system = load_system(name)
         inputs.append(plan_input("system", system).model_copy(update={"path": name}))

@@ -11,22 +11,14 @@ from vani.render.table import table
 from vani.units import counted, format_rate, format_seconds, format_share
 
 if TYPE_CHECKING:
-    from vani.centre.plan.schema.plans import (
-        Allotment,
-        ForwardPlan,
-        JobPeriod,
-        Outcome,
-        QueuedJob,
-        QueueOutcome,
-        ReplayPlan,
-    )
+    from vani.centre.plan.schema import plans
 
 # Plans of kind `forward`: the number of I/O nodes of each job.
 
 _POOLS: Final = 12
 
 
-def forward_body(plan: ForwardPlan) -> list[str]:
+def forward_body(plan: plans.ForwardPlan) -> list[str]:
     """Lines with the I/O nodes of each job, and the gain."""
     return [
         _forward_headline(plan),
@@ -37,7 +29,7 @@ def forward_body(plan: ForwardPlan) -> list[str]:
     ]
 
 
-def forward_missing(plan: ForwardPlan) -> list[str]:
+def forward_missing(plan: plans.ForwardPlan) -> list[str]:
     """Omissions of the plan, as parts of a sentence."""
     parts = []
     if plan.unplaced:
@@ -50,7 +42,7 @@ def forward_missing(plan: ForwardPlan) -> list[str]:
     return parts
 
 
-def _forward_headline(plan: ForwardPlan) -> str:
+def _forward_headline(plan: plans.ForwardPlan) -> str:
     before, after = plan.before, plan.after
     known = len(plan.jobs) - after.no_figure
     text = (
@@ -72,7 +64,7 @@ def _forward_headline(plan: ForwardPlan) -> str:
     return f"{text}: {times} as much as {before.policy} ({format_rate(before.bandwidth)}){over}."
 
 
-def _forward_row(job: Allotment) -> tuple[str, ...]:
+def _forward_row(job: plans.Allotment) -> tuple[str, ...]:
     number = "-" if job.io_nodes is None else "shared" if job.shared else "direct" if not job.io_nodes else ""
     number = number or f"{job.io_nodes:,}"
     if job.before is not None and job.before != job.io_nodes:
@@ -84,7 +76,7 @@ def _forward_row(job: Allotment) -> tuple[str, ...]:
     return one_line(job.name), f"{job.nodes:,}", number, rate, share
 
 
-def _worth(plan: ForwardPlan) -> Iterable[str]:
+def _worth(plan: plans.ForwardPlan) -> Iterable[str]:
     if plan.one_more is not None and plan.after.no_figure < len(plan.jobs):
         yield ""
         yield f"One more I/O node would add {format_rate(plan.one_more)}."
@@ -94,7 +86,7 @@ def _worth(plan: ForwardPlan) -> Iterable[str]:
         yield f"Larger pools that increase bandwidth: {steps}."
 
 
-def _outcomes(compared: Sequence[Outcome]) -> Iterable[str]:
+def _outcomes(compared: Sequence[plans.Outcome]) -> Iterable[str]:
     if not compared:
         return
     yield ""
@@ -116,7 +108,7 @@ def _outcomes(compared: Sequence[Outcome]) -> Iterable[str]:
 _PERIODS: Final = 5
 
 
-def replay_body(plan: ReplayPlan) -> list[str]:
+def replay_body(plan: plans.ReplayPlan) -> list[str]:
     """The time of each job, its numbers of I/O nodes, and its speed."""
     head = ("job", "I/O nodes, share of its time", "nodes", "waits", "begins", "ends", "bandwidth")
     return [
@@ -129,7 +121,7 @@ def replay_body(plan: ReplayPlan) -> list[str]:
     ]
 
 
-def replay_missing(plan: ReplayPlan) -> list[str]:
+def replay_missing(plan: plans.ReplayPlan) -> list[str]:
     """Omissions of the plan, as parts of a sentence."""
     parts = []
     if plan.after.over:
@@ -139,7 +131,7 @@ def replay_missing(plan: ReplayPlan) -> list[str]:
     return parts
 
 
-def _replay_headline(plan: ReplayPlan) -> str:
+def _replay_headline(plan: plans.ReplayPlan) -> str:
     before, after = plan.before, plan.after
     text = (
         f"{after.policy}: {counted(len(plan.jobs), 'job')} on {counted(plan.nodes, 'node')} with "
@@ -155,7 +147,7 @@ def _replay_headline(plan: ReplayPlan) -> str:
     )
 
 
-def _replay_row(job: QueuedJob) -> tuple[str, ...]:
+def _replay_row(job: plans.QueuedJob) -> tuple[str, ...]:
     return (
         one_line(job.name),
         _numbers(job.periods),
@@ -167,7 +159,7 @@ def _replay_row(job: QueuedJob) -> tuple[str, ...]:
     )
 
 
-def _numbers(periods: Sequence[JobPeriod]) -> str:
+def _numbers(periods: Sequence[plans.JobPeriod]) -> str:
     """The successive numbers of a job, or the only one."""
     whole = sum(period.seconds for period in periods)
     parts = [(name, sum(period.seconds for period in some)) for name, some in groupby(periods, key=_number)]
@@ -178,11 +170,11 @@ def _numbers(periods: Sequence[JobPeriod]) -> str:
     return ", ".join([*shown, *more])
 
 
-def _number(period: JobPeriod) -> str:
+def _number(period: plans.JobPeriod) -> str:
     return "shared" if period.shared else f"{period.io_nodes:,}" if period.io_nodes else "direct"
 
 
-def _work(plan: ReplayPlan) -> str:
+def _work(plan: plans.ReplayPlan) -> str:
     after = plan.after
     seen = f"seen every {format_seconds(plan.poll_s)}" if plan.poll_s else "seen at once"
     return (
@@ -191,7 +183,7 @@ def _work(plan: ReplayPlan) -> str:
     )
 
 
-def _queue_outcomes(compared: Sequence[QueueOutcome]) -> Iterable[str]:
+def _queue_outcomes(compared: Sequence[plans.QueueOutcome]) -> Iterable[str]:
     if not compared:
         return
     yield ""

@@ -47,12 +47,7 @@ class _Attention:
         self._recency: list[int] = []
 
     def see(self, behaviour: int) -> None:
-        recency = self._latest_first.index(behaviour) if behaviour in self._latest_first else _KINDS - 1
-        self._recency = [*self._recency, min(recency, _KINDS - 1)][-_WINDOW:]
-        self._latest_first = [
-            behaviour,
-            *(earlier for earlier in self._latest_first if earlier != behaviour),
-        ][:_REMEMBERED]
+        self._recency = [*self._recency, _met(self._latest_first, behaviour)][-_WINDOW:]
 
     def predict(self) -> Shares:
         if not self._latest_first:
@@ -67,16 +62,12 @@ class _Attention:
         return dict(zip(self._latest_first, shares[: _KINDS - 1].tolist(), strict=False))
 
 
-def _recency(sequence: Sequence[int]) -> list[int]:
-    latest_first: list[int] = []
-    recency = []
-    for behaviour in sequence:
-        place = latest_first.index(behaviour) if behaviour in latest_first else _KINDS - 1
-        recency.append(min(place, _KINDS - 1))
-        latest_first = [behaviour, *(earlier for earlier in latest_first if earlier != behaviour)][
-            :_REMEMBERED
-        ]
-    return recency
+def _met(latest_first: list[int], behaviour: int) -> int:
+    """The number of others since a behaviour occurred; it becomes the first of the latest ones."""
+    place = latest_first.index(behaviour) if behaviour in latest_first else _KINDS - 1
+    latest_first[:] = [behaviour, *(earlier for earlier in latest_first if earlier != behaviour)]
+    del latest_first[_REMEMBERED:]
+    return min(place, _KINDS - 1)
 
 
 def prepare(sequences: Sequence[Sequence[int]]) -> Begin:
@@ -90,7 +81,8 @@ def _examples(sequences: Sequence[Sequence[int]]) -> tuple[Ints, Ints]:
     """Windows, shape (examples, window), and the next kind at each position; -1 if there is none."""
     windows, wanted = [], []
     for sequence in sequences:
-        recency = _recency(sequence)
+        latest_first: list[int] = []
+        recency = [_met(latest_first, behaviour) for behaviour in sequence]
         for end in range(2, len(recency) + 1, _STRIDE):
             part = recency[max(0, end - _WINDOW - 1) : end]
             padding = _WINDOW + 1 - len(part)

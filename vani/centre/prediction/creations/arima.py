@@ -45,7 +45,6 @@ _SEASONAL: Final = ((0, 0, 0), (0, 1, 0), (1, 0, 0))
 
 def arima(past: Sequence[Creations], so_far: Creations, count: int | None) -> Foreseen:
     """Fit to the latest samples of past runs and of the beginning of the current one, and forecast."""
-    began = time.perf_counter()
     ranks = expected_ranks(past, so_far, count)
     runs = [run.values[np.lexsort((run.ranks, run.nth))] for run in (*past[-16:], so_far)]
     series = np.concatenate(runs)[-_SAMPLES:]
@@ -54,7 +53,7 @@ def arima(past: Sequence[Creations], so_far: Creations, count: int | None) -> Fo
     ahead, words = _forecast(series, len(ranks))
     sizes = np.empty(len(ranks))
     sizes[np.lexsort((ranks, nth_of_rank(ranks, so_far)))] = ahead
-    return Foreseen(sizes, ranks, words, cost_s=time.perf_counter() - began)
+    return Foreseen(sizes, ranks, words)
 
 
 def _forecast(series: Floats, count: int) -> tuple[Floats, str]:

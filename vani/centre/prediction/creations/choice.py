@@ -6,7 +6,6 @@ right, which is the trust in it.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -33,8 +32,6 @@ class ForecastOutcome:
         Actual over predicted size, NaN without a prediction; shape (came,).
     accuracy
         Share of right sizes among the actual creations, or among the predicted ones if there are more.
-    cost_s
-        Seconds that the forecast took.
     at
         Index of each creation's prediction, or -1; shape (came,).
     """
@@ -42,15 +39,12 @@ class ForecastOutcome:
     right: series.Flags
     ratios: series.Floats
     accuracy: float
-    cost_s: float
     at: series.Ints
 
 
 def on_next_run(method: Predictor, past: Sequence[series.Creations], came: series.Creations) -> ForecastOutcome:
     """Predict the run after `past`, and compare it with the actual one."""
-    began = time.perf_counter()
-    foreseen: series.Foreseen = method.predict(past, series.nothing(), None)
-    return compare(foreseen, came, time.perf_counter() - began)
+    return compare(method.predict(past, series.nothing(), None), came)
 
 
 def blocks_of(number: int, blocks: int = BLOCKS) -> list[tuple[int, int]]:
@@ -64,38 +58,28 @@ def on_rest(
 ) -> Iterator[ForecastOutcome]:
     """Predict each block of a run from all creations before it."""
     for begin, end in blocks:
-        began = time.perf_counter()
         so_far = came.first(begin)
         # Ranks may create in another order, so two more files of each rank are predicted.
         count = end - begin + 2 * len(np.unique(so_far.ranks))
-        foreseen: series.Foreseen = method.predict(past, so_far, count)
-        outcome = compare(foreseen, came.part(begin, end), time.perf_counter() - began)
+        outcome = compare(method.predict(past, so_far, count), came.part(begin, end))
         yield replace(outcome, accuracy=float(outcome.right.mean()))
 
 
-def compare(foreseen: series.Foreseen, came: series.Creations, cost_s: float) -> ForecastOutcome:
+def compare(foreseen: series.Foreseen, came: series.Creations) -> ForecastOutcome:
     """Compare a forecast with the actual creations."""
-    # Files are matched by rank, not by time: the nth creation of a rank is compared with the nth predicted
-    # one.
-    guess = _by_rank(foreseen).find(came.ranks, series.nth_of_rank(came.ranks))
+    guess = foreseen.find(came)
     # Creations of unpredicted ranks are matched in order.
     strange = np.flatnonzero(guess < 0)
     free = np.ones(len(foreseen), dtype=np.bool_)
     free[guess[guess >= 0]] = False
     left = np.flatnonzero(free)[: len(strange)]
     guess[strange[: len(left)]] = left
-    sizes = np.full(len(came), np.nan)
-    sizes[guess >= 0] = foreseen.sizes[guess[guess >= 0]]
+    sizes = foreseen.sizes_at(guess)
     right = series.is_right(sizes, came.values)
     with np.errstate(all="ignore"):
         ratios = np.where((sizes == 0) & (came.values == 0), 1.0, came.values / sizes)
     ratios[~np.isfinite(ratios)] = np.nan
-    return ForecastOutcome(right, ratios, float(right.sum() / max(1, len(came), len(foreseen))), cost_s, guess)
-
-
-def _by_rank(foreseen: series.Foreseen) -> series.Creations:
-    none = np.zeros(len(foreseen), dtype=np.int64)
-    return series.Creations(none, foreseen.ranks, none)
+    return ForecastOutcome(right, ratios, float(right.sum() / max(1, len(came), len(foreseen))), guess)
 
 
 NOMINAL: Final = 0.9

@@ -19,7 +19,7 @@ import numpy as np
 
 from vani.centre.prediction.creations.choice import Chosen, Follower, choose_next
 from vani.centre.prediction.creations.predictors import PREDICTORS
-from vani.centre.prediction.creations.series import Creations, Flags, Foreseen, is_right, nth_of_rank
+from vani.centre.prediction.creations.series import Creations, Flags, Foreseen, is_right
 
 _AGAIN: Final = 0.1
 _IN_A_ROW: Final = 3
@@ -150,11 +150,6 @@ def follow(past: Sequence[Creations], came: Creations, names: Iterable[str] | No
 
 def _hits(foreseen: Foreseen, came: Creations, begin: int) -> Flags:
     """Whether each file from `begin` on was predicted."""
-    none = np.zeros(len(foreseen), dtype=np.int64)
-    table = Creations(none, foreseen.ranks, none)
     # Both are counted from the creations before.
     rest = came.part(begin, None)
-    at = table.find(rest.ranks, nth_of_rank(rest.ranks))
-    sizes = np.full(len(rest), np.nan)
-    sizes[at >= 0] = foreseen.sizes[at[at >= 0]]
-    return is_right(sizes, rest.values)
+    return is_right(foreseen.sizes_at(foreseen.find(rest)), rest.values)

@@ -6,7 +6,7 @@ import json
 import os
 import zlib
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
@@ -111,10 +111,18 @@ class Foreseen:
     sizes: Floats
     ranks: Ints
     law: str = ""
-    cost_s: float = field(default=0.0, compare=False)
 
     def __len__(self) -> int:
         return len(self.sizes)
+
+    def find(self, came: Creations) -> Ints:
+        """Index of the prediction of each creation: the nth of a rank for its nth; -1 without one."""
+        none = np.zeros(len(self), dtype=np.int64)
+        return Creations(none, self.ranks, none).find(came.ranks, nth_of_rank(came.ranks))
+
+    def sizes_at(self, places: Ints) -> Floats:
+        """Predicted sizes at these indices; NaN for -1."""
+        return np.where(places >= 0, np.append(self.sizes, np.nan)[places], np.nan)
 
 
 def nothing() -> Creations:
