@@ -284,7 +284,7 @@ class TestRules:
 class TestBaselines:
     def test_saved_shown_and_compared(self, run, project):
         assert (done := run("check", CM1, "--save")).status == 0, done.err
-        assert (done.out, done.err) == ("", "")
+        assert (done.out, done.err) == ("", "Saved .vani/baseline.yaml; `vani check` compares with it.\n")
         shown = run("check", "--show").out
         assert shown.startswith(".vani/baseline.yaml: 1 run\n  workflow.processes ")
         assert run("check", CM1).status == 0

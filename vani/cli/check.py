@@ -21,7 +21,6 @@ from vani.cli.output import (
     check_outputs,
     emit_all,
     say,
-    shows_progress,
     shows_summary,
     summary_console,
     system_files,
@@ -351,7 +350,7 @@ def _save(profiles: Sequence[Path], output: Path | None, settings: SaveSettings,
             files = saved.files_of_gate(settings.policy, baselines=None)
             check_outputs([output], chain(profiles, scheduler_files(settings.scheduler), files))
         place = save_baseline(*profiles, output=output, settings=settings, progress=progress)
-    if shows_progress(quiet=quiet):
+    if not quiet:
         say(f"Saved {place}; `vani check` compares with it.")
 
 
