@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, TypeVar
 
-from vani.errors import InputError, NoRoomError
+from vani.errors import InputError, NoRoomError, os_errors_as
 
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EPERM)
 """Errors of the destination, not of the content."""
@@ -82,12 +82,8 @@ def write_together(contents: Mapping[Path, bytes]) -> None:
         # Output to devices and pipes cannot be undone, so it comes last.
         for path, content in contents.items():
             if path not in partial:
-                try:
+                with os_errors_as(InputError, "cannot be written", where=path, todo="name another file"):
                     write_bytes(path, content)
-                except OSError as error:
-                    raise InputError(
-                        f"cannot be written ({error.strerror})", where=path, todo="name another file"
-                    ) from error
     except BaseException:
         for place in partial.values():
             place.unlink(missing_ok=True)
@@ -189,15 +185,11 @@ def _new_partial(path: Path) -> tuple[IO[bytes], Path]:
     """A new file next to the one to which `path` refers, with the latter's mode."""
     refuse_read_only(path)
     place = destination(path)
-    try:
+    with os_errors_as(
+        InputError, "cannot write here", where=path, todo="name a folder that exists and is writable"
+    ):
         # Created like any new file, so that the masks of the process and the folder determine its mode.
         file, partial = _fresh(place, lambda name: name.open("xb"), ".partial")
-    except OSError as error:
-        raise InputError(
-            f"cannot write here ({error.strerror})",
-            where=path,
-            todo="name a folder that exists and is writable",
-        ) from error
     try:
         _keep_mode(file.fileno(), place)
     except BaseException:
@@ -227,12 +219,8 @@ def _replace(partial: Mapping[Path, Path]) -> None:
     """Rename the files written by `_partial` to their final names."""
     try:
         for path, written in partial.items():
-            try:
+            with os_errors_as(InputError, "cannot write here", where=path, todo="name another folder"):
                 written.replace(destination(path))
-            except OSError as error:
-                raise InputError(
-                    f"cannot write here ({error.strerror})", where=path, todo="name another folder"
-                ) from error
     finally:
         for written in partial.values():
             written.unlink(missing_ok=True)
@@ -279,13 +267,9 @@ def new_directory(path: Path, *, unless: Callable[[], bool] = bool) -> Iterator[
         The parent folder does not exist or cannot be written; a `NoRoomError` if there is no room.
     """
     place = destination(path)
-    try:
+    with os_errors_as(NoRoomError, "cannot write here", where=path, todo="name a folder that is writable"):
         place.parent.mkdir(parents=True, exist_ok=True)
         partial = _fresh_directory(place, ".partial")
-    except OSError as error:
-        raise NoRoomError(
-            f"cannot write here ({error.strerror})", where=path, todo="name a folder that is writable"
-        ) from error
     try:
         yield partial
         if unless():

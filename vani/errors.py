@@ -13,7 +13,8 @@ The command line prints the line and exits with the error's `exit_code`.
 
 import os
 import stat
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 _LINKED = ("schema", "analyzers", "advisors")
@@ -109,6 +110,15 @@ class NoRoomError(InputError):
 
 class DocumentError(InputError):
     """A YAML document does not follow its schema."""
+
+
+@contextmanager
+def os_errors_as(kind: type[VaniError], what: str, *, where: str | Path = "", todo: str = "") -> Iterator[None]:
+    """Raise an OSError of the block as an error of this kind, with the system's reason in brackets."""
+    try:
+        yield
+    except OSError as error:
+        raise kind(f"{what} ({error.strerror})", where=where, todo=todo) from error
 
 
 def refuse_named_pipe(path: Path) -> None:

@@ -18,7 +18,7 @@ from vani.atomic import write_text
 from vani.cli.options import FILE, settings_options
 from vani.cli.sources import OptionalFile
 from vani.collect.file_systems import layout_problem
-from vani.errors import InputError, one_line
+from vani.errors import InputError, one_line, os_errors_as
 from vani.render.script import advice_script, lasting_commands, tuned_script
 from vani.schema.advice import Advice
 from vani.schema.document import read_text
@@ -231,10 +231,8 @@ def reported_hints(text: str) -> dict[str, list[str]]:
 
 
 def _reported(steps: Sequence[Sequence[str]], output: Path) -> Iterator[Check]:
-    try:
+    with os_errors_as(InputError, "cannot be read", where=output):
         hints = reported_hints(output.read_text(encoding="utf-8", errors="replace"))
-    except OSError as error:
-        raise InputError(f"cannot be read ({error.strerror})", where=output) from error
     for name, value in _recommended_hints(steps).items():
         if name not in hints:
             yield Check(f"hint {name}: MPI did not report it", None)

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from vani.errors import InputError, TraceError, nearest, one_line
+from vani.errors import InputError, TraceError, nearest, one_line, os_errors_as
 from vani.gate.attribute import key_text
 from vani.readers.open import format_of
 from vani.render.report.unknowns import unknowns
@@ -317,10 +317,8 @@ def contents_of(folder: Path, folders: Folders) -> Iterator[str]:
     """
     if not folder.is_dir():
         raise InputError("is a file", where=folder, todo="name a folder")
-    try:
+    with os_errors_as(InputError, "cannot be listed", where=folder):
         entries = sorted(folder.iterdir())
-    except OSError as error:
-        raise InputError(f"cannot be listed ({error.strerror})", where=folder) from error
     yield f"{folder}: {_kind(folder)}"
     for entry in entries[:MAX_SHOWN]:
         kind = _kind(entry) if folders.contains(entry.resolve()) else "a link to outside the folders"

@@ -28,7 +28,7 @@ from vani.cli.output import (
 )
 from vani.cli.profile import profile_of
 from vani.cli.sources import JUDGED_FILES, Decoding, OptionalFile, Resources, scheduler_files
-from vani.errors import InputError, one_line
+from vani.errors import InputError, one_line, os_errors_as
 from vani.gate import baselines as saved
 from vani.gate.baselines import key_figures
 from vani.gate.checks import RulesAdvice
@@ -433,12 +433,6 @@ def _summary_place(wanted: Sequence[tuple[str, Path | None]]) -> list[Path]:
 
 
 def _append(content: bytes, place: Path) -> None:
-    try:
-        with place.open("ab") as file:
-            file.write(content)
-    except OSError as error:
-        raise InputError(
-            f"the summary cannot be written ({error.strerror})",
-            where=place,
-            todo="unset GITHUB_STEP_SUMMARY",
-        ) from error
+    what, todo = "the summary cannot be written", "unset GITHUB_STEP_SUMMARY"
+    with os_errors_as(InputError, what, where=place, todo=todo), place.open("ab") as file:
+        file.write(content)

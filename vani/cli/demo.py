@@ -19,7 +19,7 @@ import click
 import vani
 from vani.atomic import new_directory, write_text
 from vani.cli.options import FILE
-from vani.errors import InputError
+from vani.errors import InputError, os_errors_as
 from vani.units import format_bytes, format_number, format_seconds
 
 if TYPE_CHECKING:
@@ -190,12 +190,8 @@ def _check_places(output: Path | None, copy: Path | None) -> None:
 
 
 def _created(folder: Path) -> Path:
-    try:
+    with os_errors_as(InputError, "cannot be made", where=folder, todo="name another folder"):
         folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(
-            f"cannot be made ({error.strerror})", where=folder, todo="name another folder"
-        ) from error
     return folder
 
 

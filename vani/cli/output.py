@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from vani.atomic import descriptor, destination, refuse_read_only, write_bytes, write_together
-from vani.errors import InputError, one_line
+from vani.errors import InputError, one_line, os_errors_as
 from vani.schema.syntax import is_document
 from vani.units import format_bytes
 
@@ -72,13 +72,9 @@ def emit(text: str | bytes, output: Path | None) -> None:
         sys.stdout.buffer.write(content)
         sys.stdout.buffer.flush()
         return
-    try:
+    # A device or a pipe; regular files report their own errors.
+    with os_errors_as(InputError, "cannot be written", where=output, todo="name another file"):
         write_bytes(output, content)
-    except OSError as error:
-        # A device or a pipe; regular files report their own errors.
-        raise InputError(
-            f"cannot be written ({error.strerror})", where=output, todo="name another file"
-        ) from error
 
 
 def emit_all(texts: Sequence[tuple[str, Path | None]]) -> None:

@@ -23,7 +23,7 @@ from vani.cli.output import (
     system_files,
 )
 from vani.cli.sources import ProfileSettings, Resources, is_trace, scheduler_files
-from vani.errors import InputError
+from vani.errors import InputError, os_errors_as
 from vani.render.formats import GRAPH, PROFILE
 from vani.schema.settings import Option
 from vani.units import format_count
@@ -200,12 +200,10 @@ def _profile_each(
     suffix = kind if kind in ("json", "yaml") else "yaml"
     paths = list(dict.fromkeys(trace for path in traces for trace in traces_at(path)))
     places = list(zip(paths, _names(paths, folder, suffix), strict=True))
-    try:
+    with os_errors_as(
+        InputError, "is not a folder and cannot be created", where=folder, todo="name a folder with -o"
+    ):
         folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(
-            f"is not a folder and cannot be created ({error.strerror})", where=folder, todo="name a folder with -o"
-        ) from error
     check_outputs([place for _, place in places], read)
     console = summary_console() if shows_summary(folder, quiet=quiet) else None
     unread: list[InputError] = []

@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 
 from vani.collect.arrays import Array, NotExamined, array_of, raw_array
 from vani.collect.compression import Sampled, try_codecs
-from vani.errors import InputError
+from vani.errors import InputError, os_errors_as
 from vani.schema.dataset_facts import Distribution, FormatAttributes, format_of
 from vani.schema.job import DatasetFile, DatasetSample
 from vani.units import counted
@@ -240,10 +240,8 @@ def sample_dataset(
         There is nothing at `root`.
     """
     unknown = {} if unknown is None else unknown
-    try:
+    with os_errors_as(InputError, "cannot be examined", where=root):
         there = root.exists()
-    except OSError as error:
-        raise InputError(f"cannot be examined ({error.strerror})", where=root) from error
     if not there:
         raise InputError("no such data set", where=root, todo="name the folder of the input files")
     ends_at = time.monotonic() + bounds.seconds

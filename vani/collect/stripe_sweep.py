@@ -34,7 +34,7 @@ from typing import IO, Any, Final, Literal
 from vani.collect.node import NoAnswer, ask
 from vani.collect.sweep_writer import JSON
 from vani.collect.transfer_test import check_room, failed_test
-from vani.errors import InputError, one_line
+from vani.errors import InputError, one_line, os_errors_as
 from vani.schema.system import StripeCurve, StripePoint
 from vani.units import KiB, MiB, lfs_size
 
@@ -140,16 +140,11 @@ def writers(folder: Path, launcher: str | None, count: int) -> Iterator[Writers]
         begun: list[subprocess.Popen[str]] = []
         stack.callback(_end, begun)
         for words in lines:
-            try:
+            todo = "give --launcher as you would start an MPI program"
+            with os_errors_as(InputError, "the launcher cannot be run", where=one_line(words[0]), todo=todo):
                 begun.append(
                     subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=output, stderr=output, text=True)
                 )
-            except OSError as error:
-                raise InputError(
-                    f"the launcher cannot be run ({error.strerror})",
-                    where=one_line(words[0]),
-                    todo="give --launcher as you would start an MPI program",
-                ) from error
         yield Writers(_connected(listener, secret, None if launcher else count, begun, output, stack))
 
 

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from vani.engine import executor
-from vani.errors import InputError
+from vani.errors import InputError, os_errors_as
 
 CONNECT_S = 10.0
 """Time within which a scheduler must answer."""
@@ -329,12 +329,8 @@ def witness(reads: Sequence[Path], writes: Path) -> Iterator[Witness]:
     place = writes.absolute()
     while not place.is_dir() and place != place.parent:
         place = place.parent
-    try:
+    with os_errors_as(InputError, "cannot write here", where=place, todo="name a folder that is writable"):
         handle, name = tempfile.mkstemp(prefix=".vani-", suffix=".shared", dir=place)
-    except OSError as error:
-        raise InputError(
-            f"cannot write here ({error.strerror})", where=place, todo="name a folder that is writable"
-        ) from error
     content = os.urandom(16).hex()
     try:
         with os.fdopen(handle, "w") as file:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from vani.errors import DocumentError, InputError
+from vani.errors import DocumentError, InputError, os_errors_as
 from vani.gate.attribute import parse_attribute, resolve
 from vani.gate.difference import value_at
 from vani.gate.matching import (
@@ -167,10 +167,8 @@ def write(baseline: Baseline, path: Path) -> None:
         The baseline cannot be written.
     """
     if path.parent.name == BASELINE.parent.name:
-        try:
+        with os_errors_as(InputError, "cannot be made", where=path.parent):
             path.parent.mkdir(exist_ok=True)
-        except OSError as error:
-            raise InputError(f"cannot be made ({error.strerror})", where=path.parent) from error
     baseline.save(path)
 
 
@@ -184,11 +182,8 @@ def refuse_to_overwrite(path: Path) -> None:
     """
     if not path.is_file():
         return
-    try:
-        with path.open("rb") as file:
-            begin = file.read(4096)
-    except OSError as error:
-        raise InputError(f"cannot be read ({error.strerror})", where=path) from error
+    with os_errors_as(InputError, "cannot be read", where=path), path.open("rb") as file:
+        begin = file.read(4096)
     kind = _kind(begin)
     if begin.strip() and kind != "vani.baseline":
         problem = "a profile" if kind == "vani.profile" else "no baseline"

@@ -10,30 +10,20 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vani.errors import TraceError
+from vani.errors import TraceError, os_errors_as
 
 if TYPE_CHECKING:
     from vani.readers.trace_reader import TraceReader
 
 
-@contextmanager
-def readable(where: str | Path) -> Iterator[None]:
-    """Turn an error of the system in the block into one line about the file that cannot be read.
-
-    Raises
-    ------
-    TraceError
-        The block failed with an OSError.
-    """
-    try:
-        yield
-    except OSError as error:
-        raise TraceError(f"cannot be read ({error.strerror})", where=where) from error
+def readable(where: str | Path) -> AbstractContextManager[None]:
+    """Turn an OSError in the block into a `TraceError`: one line about the file that cannot be read."""
+    return os_errors_as(TraceError, "cannot be read", where=where)
 
 
 def entries_of(folder: Path) -> list[Path]:
@@ -44,10 +34,8 @@ def entries_of(folder: Path) -> list[Path]:
     TraceError
         The folder cannot be listed.
     """
-    try:
+    with os_errors_as(TraceError, "cannot be listed", where=folder):
         return list(folder.iterdir())
-    except OSError as error:
-        raise TraceError(f"cannot be listed ({error.strerror})", where=folder) from error
 
 
 def natural(name: str) -> list[tuple[int, str]]:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from vani.calls import FileClass
 from vani.columns import distinct, to_arrow, to_numpy
-from vani.errors import TraceError
+from vani.errors import TraceError, os_errors_as
 from vani.readers.delivery import Delivery, Rows
 from vani.readers.files import Identified
 from vani.readers.functions import function_table
@@ -62,17 +62,11 @@ class Spool:
         TraceError
             There is no room for temporary files.
         """
-        data = batch.serialize()
-        with self._lock:
-            try:
-                at = self._file.seek(0, 2)
-                self._file.write(data)
-            except OSError as error:
-                raise TraceError(
-                    f"cannot store the parsed rows ({error.strerror})",
-                    where=tempfile.gettempdir(),
-                    todo="name another folder for temporary files in TMPDIR",
-                ) from error
+        data, todo = batch.serialize(), "name another folder for temporary files in TMPDIR"
+        full = os_errors_as(TraceError, "cannot store the parsed rows", where=tempfile.gettempdir(), todo=todo)
+        with self._lock, full:
+            at = self._file.seek(0, 2)
+            self._file.write(data)
         numbers = distinct(to_numpy(batch.column(self.by)))
         self._stored.append(_StoredBatch(at, data.size, numbers))
 

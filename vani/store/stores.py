@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from vani.calls import CALLS
 from vani.engine.executor import Executor
-from vani.errors import InputError, NoRoomError, StoreError, TraceError
+from vani.errors import InputError, NoRoomError, StoreError, TraceError, os_errors_as
 from vani.readers.open import by_app, open_trace, traces_at
 from vani.readers.trace_reader import DecodesAgain, KeepsCounts, KeepsTables, TraceReader
 from vani.store import cache, write
@@ -91,14 +91,10 @@ class Stores:
         """
         if self._named is not None:
             self._refuse_inside_trace(self._named)
-            try:
+            with os_errors_as(
+                InputError, "cannot be made", where=self._named, todo="name a folder that can be written"
+            ):
                 self._named.mkdir(parents=True, exist_ok=True)
-            except OSError as error:
-                raise InputError(
-                    f"cannot be made ({error.strerror})",
-                    where=self._named,
-                    todo="name a folder that can be written",
-                ) from error
             return self._named.absolute()
         folder = cache.stores_folder()
         with suppress(OSError):

@@ -21,7 +21,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, Final, Literal, Protocol
 
-from vani.errors import InputError, one_line
+from vani.errors import InputError, one_line, os_errors_as
 from vani.schema.settings import PathLike
 from vani.schema.tuned import RunIO, Setting, Tuned, TunedRun
 from vani.tune.search import next_candidates, not_worth_a_run, result_of
@@ -98,7 +98,7 @@ def begin_folder(folder: Path, *, is_new: bool) -> None:
     InputError
         The folder cannot be created, or is not empty: nothing that existed before a run is ever removed.
     """
-    try:
+    with os_errors_as(InputError, "cannot be used", where=folder):
         if is_new:
             folder.mkdir()
         elif any(folder.iterdir()):
@@ -107,8 +107,6 @@ def begin_folder(folder: Path, *, is_new: bool) -> None:
                 where=folder,
                 todo="empty it, or leave out --clean: then each run gets its own folder",
             )
-    except OSError as error:
-        raise InputError(f"cannot be used ({error.strerror})", where=folder) from error
 
 
 def remove_output(tuned: Tuned, folder: Path) -> None:
@@ -199,7 +197,7 @@ def launch(
     """
     with log.open("ab") as output:
         begin = time.perf_counter()
-        try:
+        with os_errors_as(InputError, "cannot be started", where=words[0], todo="check the spelling"):
             process = subprocess.Popen(
                 words,
                 cwd=folder,
@@ -210,10 +208,6 @@ def launch(
                 pass_fds=[lock],
                 process_group=0,
             )
-        except OSError as error:
-            raise InputError(
-                f"cannot be started ({error.strerror})", where=words[0], todo="check the spelling"
-            ) from error
         with _ended_with_us(process):
             try:
                 status = process.wait(limit_s)

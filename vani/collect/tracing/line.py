@@ -15,7 +15,7 @@ from types import FrameType
 from typing import Final, Literal
 
 from vani.collect.tracing.launchers import launcher_of, programs_at, with_variables
-from vani.errors import InputError
+from vani.errors import InputError, os_errors_as
 from vani.readers.strace.system_calls import WANTED
 
 LOG = "run.strace"
@@ -194,12 +194,8 @@ def run_line(line: TracedLine, folder: Path, environment: Mapping[str, str]) -> 
         It cannot be started.
     """
     before = set(folder.rglob("*"))
-    try:
+    with os_errors_as(InputError, "cannot be started", where=line.words[0], todo="check the spelling"):
         process = subprocess.Popen(line.words, env={**environment, **line.variables})
-    except OSError as error:
-        raise InputError(
-            f"cannot be started ({error.strerror})", where=line.words[0], todo="check the spelling"
-        ) from error
     with _signals_to(process, traced=Path(line.words[0]).name == "strace"):
         status = process.wait()
     left = [path for path in folder.rglob("*") if path.is_file() and path not in before]
