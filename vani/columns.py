@@ -145,9 +145,7 @@ def narrow(values: NDArray[Any]) -> NDArray[Any]:
 def small_table(columns: Sequence[Sequence[Any]], schema: pa.Schema) -> pa.Table:
     """A small table of numbers and strings without nulls."""
     arrays = [
-        texts(values)
-        if pa.types.is_string(field.type)
-        else to_arrow(np.array(values, _dtype(field.type)))
+        texts(values) if pa.types.is_string(field.type) else to_arrow(np.array(values, _dtype(field.type)))
         for values, field in zip(columns, schema, strict=True)
     ]
     return pa.Table.from_arrays(arrays, schema=schema)

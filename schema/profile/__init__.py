@@ -317,11 +317,7 @@ class Profile(SparseModel, Document):
         except ImportError as error:
             todo = "pip install 'vani-io[frames]'; Profile.table gives the same as a table of Arrow"
             raise ImportError(f"frames need pandas: {todo}") from error
-        return (
-            pd.json_normalize(rows)
-            if rows or name != "extensions"
-            else pd.DataFrame(columns=_EXTENSION)
-        )
+        return pd.json_normalize(rows) if rows or name != "extensions" else pd.DataFrame(columns=_EXTENSION)
 
     def _rows(self, name: str) -> list[dict[str, Any]]:
         if name not in FRAMES:

@@ -133,9 +133,7 @@ def system_option(
     return click.option("--system", metavar="NAME|FILE", help=help, callback=named)
 
 
-def format_option(
-    formats: Formats[Any], *, default: str | None, help: str = "Output format."
-) -> Decorator:
+def format_option(formats: Formats[Any], *, default: str | None, help: str = "Output format.") -> Decorator:
     """Option for the format of a document; the command receives it as `kind`."""
     return click.option(
         "--format",

@@ -114,9 +114,7 @@ class ProfileSettings(Decoding):
     phase_gap: Annotated[float, Field(gt=0, lt=1e9)] | None = Field(
         default=None, description="Pause in seconds that separates I/O phases; by default determined from the data."
     )
-    files: FileCount = Field(
-        default=100, description="Number of files to list, most I/O time first."
-    )
+    files: FileCount = Field(default=100, description="Number of files to list, most I/O time first.")
     quick: bool = Field(
         default=False,
         description="Count calls without reading time stamps: takes seconds for any trace; the profile has no times.",

@@ -119,9 +119,7 @@ def _storage(
         for kind in ("lustre", "ceph", "gpfs")
     }
     if programs is None:
-        unknown |= {
-            kind: "the machine's tools were not run" for kind, of_kind in of_type.items() if of_kind
-        }
+        unknown |= {kind: "the machine's tools were not run" for kind, of_kind in of_type.items() if of_kind}
         return facts | {kind: [] for kind, of_kind in of_type.items() if not of_kind}
     places = places_of_data(dataset, environment, mounts, here=root == Path("/"))
     answers: dict[str, Sequence[tuple[Model, list[str]]]] = {

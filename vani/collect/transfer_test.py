@@ -155,9 +155,7 @@ def _open_nameless(folder: Path, number: int) -> tuple[int, bool]:
         path.unlink(missing_ok=True)
 
 
-def _timed(
-    streams: list[_Stream], share: int, limit_s: float, *, writes: bool
-) -> tuple[float | None, bool]:
+def _timed(streams: list[_Stream], share: int, limit_s: float, *, writes: bool) -> tuple[float | None, bool]:
     """Let all streams move their share simultaneously: total bytes per second, and whether time ran out."""
     stop, begun = threading.Event(), time.monotonic()
     deadline = begun + limit_s

@@ -321,9 +321,7 @@ def _fired(
         verdicts.levels.get(recommendation.rule, check.table.level),
         f"{recommendation.rule} ({recommendation.name}), {recommendation.severity}: {recommendation.reason}",
         against=f"{recommendation.name} {short or recommendation.target.kind}",
-        attribute=_named(recommendation.evidence[0].attribute, profile)
-        if recommendation.evidence
-        else None,
+        attribute=_named(recommendation.evidence[0].attribute, profile) if recommendation.evidence else None,
         target=target,
         value=recommendation.severity,
         limit=limit,

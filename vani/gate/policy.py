@@ -394,11 +394,7 @@ def is_there(path: Path) -> bool:
     if not os.path.lexists(path):
         return False
     problem = (
-        "is a directory"
-        if path.is_dir()
-        else "is a broken link"
-        if path.is_symlink()
-        else "is not a file"
+        "is a directory" if path.is_dir() else "is a broken link" if path.is_symlink() else "is not a file"
     )
     raise InputError(problem, where=path, todo="remove it, or replace it by a file")
 

@@ -354,9 +354,7 @@ def _before_run(run: NextRun) -> Iterator[str]:
     on = f" on {counted(run.processes, 'process')}" if run.processes is not None else ""
     yield f"For the next run of {one_line(run.application)}{whose}{on}."
     for behaviour in run.behaviours:
-        like = (
-            f"like {one_line(behaviour.run)}" if behaviour.run is not None else "without a profile"
-        )
+        like = f"like {one_line(behaviour.run)}" if behaviour.run is not None else "without a profile"
         yield f"  {format_share(behaviour.probability)}: behaviour {behaviour.behaviour}, {like}"
     if run.default is not None:
         yield f"Leave the defaults as they are: {one_line(run.default)}."

@@ -256,9 +256,7 @@ def _pieces(
     calls = [int(per_rank[task.ranks.start : task.ranks.stop].sum()) for task in tasks]
     # A long task that starts last would keep all other workers waiting.
     order = sorted(range(len(tasks)), key=calls.__getitem__, reverse=True)
-    results = executor.map(
-        function, [tasks[number] for number in order], stage="decode", broadcast=[reader]
-    )
+    results = executor.map(function, [tasks[number] for number in order], stage="decode", broadcast=[reader])
     pieces = [piece for _, piece in sorted(zip(order, results, strict=True), key=itemgetter(0))]
     # Workers in other folders open the trace by its absolute path, but messages name it as the user did.
     absolute, given = (str(path / "_")[:-1] for path in (reader.path.absolute(), reader.path))

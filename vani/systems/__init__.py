@@ -89,9 +89,7 @@ def _with_base(tree: Tree, path: Path, bases_left: int) -> Tree:
     if not isinstance(name, str):
         return tree
     if not bases_left:
-        raise DocumentError(
-            "its bases are circular", where=path, todo="end them in a bundled machine"
-        )
+        raise DocumentError("its bases are circular", where=path, todo="end them in a bundled machine")
     try:
         file = _find(name, path.parent)
     except InputError as error:

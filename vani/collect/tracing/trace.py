@@ -122,9 +122,7 @@ def trace(
     program = list(command[behind:])
     executable = shutil.which(command[0], path=env.get("PATH"))
     if executable is None and not settings.dry_run:
-        raise InputError(
-            "cannot be run: no such program", where=command[0], todo="check the spelling"
-        )
+        raise InputError("cannot be run: no such program", where=command[0], todo="check the spelling")
     launcher = launcher_of(program, env)
     several = launcher is None and starts_others(program, env.get("PATH"))
     if launcher is not None:

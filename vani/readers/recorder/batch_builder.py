@@ -180,9 +180,7 @@ class BatchBuilder(Delivery):
         """The open calls, shape (threads, depths), and the threads."""
         opened = [] if self._nesting.by_time else self._nesting.before(rank)
         waiting = distinct(np.array([o.thread for o in opened], np.int32))
-        threads = np.append(
-            packed.threads, waiting[~np.isin(waiting, packed.threads, assume_unique=True)]
-        )
+        threads = np.append(packed.threads, waiting[~np.isin(waiting, packed.threads, assume_unique=True)])
         depths = max([packed.depths, *(o.depth + 1 for o in opened)])
         outer = np.zeros((len(threads), depths), dtype_of("calls", "outer"))
         outer["rank"] = -1

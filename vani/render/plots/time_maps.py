@@ -422,9 +422,7 @@ def offsets(profile: Profile, heat: HeatMap) -> Drawing | str:
             "tooltip": [encoding.category("kind"), encoding.quantity("rank"), encoding.quantity("from")],
         },
     }
-    spec = encoding.chart(
-        [], round(110 * _STEP * len(shown)), layer=[calls, *encoding.framed(names, y)]
-    )
+    spec = encoding.chart([], round(110 * _STEP * len(shown)), layer=[calls, *encoding.framed(names, y)])
     spec["data"] = encoding.csv(("from", "to", "top", "end", "kind", "rank"), rows)
     total = sum(calls.calls for calls in heat.calls if calls.kind in ("read", "write"))
     part = "" if total <= len(heat.sampled) else f" {len(heat.sampled):,} of {total:,} are drawn, chosen at random."
