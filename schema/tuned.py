@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final, Literal, Self
+from typing import Final, Literal, Self
 
 from pydantic import Field, model_validator
 
+from vani.schema.advice import TunableSetting
 from vani.schema.document import Document
 from vani.schema.model import Model
 from vani.units import lfs_size
-
-if TYPE_CHECKING:
-    from vani.schema.advice import TunableSetting
 
 LEAST_GAIN: Final = 0.02
 """Share of a run; a setting that saves less is not worth the runs that would prove it (our choice)."""

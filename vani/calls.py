@@ -4,18 +4,14 @@ One row per traced call, in the order in which the tracer recorded them, process
 Integers only; unknown values are null.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import IntEnum, IntFlag
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+import numpy as np
 import pyarrow as pa
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
+from numpy.typing import NDArray
 
 DXT: Final = "dxt"
 HEAT_MAP: Final = "heat map"

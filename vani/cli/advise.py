@@ -1,10 +1,8 @@
 """`vani advise`: recommends storage settings for the workload of a profile, or for the next run."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import click
 from pydantic import Field
@@ -24,21 +22,18 @@ from vani.cli.output import (
     working,
 )
 from vani.cli.profile import profile_of
+from vani.engine.executor import Progress
 from vani.errors import InputError
 from vani.plug_ins import centre
 from vani.render.formats import ADVICE
 from vani.render.script import advice_script
+from vani.schema.advice import Advice
 from vani.schema.document import dumps
+from vani.schema.profile import Profile
 from vani.schema.saved_profile import SavedProfile
-from vani.schema.settings import Option
+from vani.schema.settings import Option, PathLike
 from vani.site import Settings, contact_lines, read_settings, thresholds
 from vani.systems import system_of
-
-if TYPE_CHECKING:
-    from vani.engine.executor import Progress
-    from vani.schema.advice import Advice
-    from vani.schema.profile import Profile
-    from vani.schema.settings import PathLike
 
 _RULES = Option(metavar="RULES")
 

@@ -8,28 +8,23 @@ An assistant can be tricked into naming any path, for example by a file name in 
 with all its symbolic links, before it is opened, and so are the links inside a trace.
 """
 
-from __future__ import annotations
-
 import json
 import math
 import re
 import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from vani.errors import InputError, TraceError, nearest, one_line, os_errors_as
 from vani.gate.attribute import key_text
 from vani.readers.open import format_of
 from vani.render.report.unknowns import unknowns
+from vani.schema.profile import Profile
 from vani.schema.settings import PathLike
 from vani.schema.syntax import first_bytes
 from vani.schema.syntax.yaml_text import rounded
 from vani.units import format_bytes
-
-if TYPE_CHECKING:
-    from vani.schema.profile import Profile
-
 
 MAX_BYTES: Final = 64 << 10
 """Maximum size of an answer in bytes."""

@@ -1,10 +1,8 @@
 """Uses IO500, IOR and mdtest results: for advice, to describe a machine, and to compare them with a trace."""
 
-from __future__ import annotations
-
 import hashlib
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from vani.advisors.benchmark_result import compared, judge_benchmark, operations
 from vani.errors import InputError
@@ -12,14 +10,12 @@ from vani.readers.benchmarks import is_result, outputs_of, read_result
 from vani.schema.advice import Advice, ProfileRef, SystemRef
 from vani.schema.benchmark import Agreement, Benchmark
 from vani.schema.document import dumps
+from vani.schema.profile import Profile
 from vani.schema.settings import PathLike
 from vani.schema.syntax import is_document
+from vani.schema.system import System
 from vani.systems import system_of
 from vani.units import format_bytes, format_rate, format_share
-
-if TYPE_CHECKING:
-    from vani.schema.profile import Profile
-    from vani.schema.system import System
 
 _MAX_ENTRIES: Final = 1000
 _CHUNK: Final = 1 << 20

@@ -1,13 +1,11 @@
 """From traces to a profile: stores are found or made, and calls are measured. Loads Arrow and the analyzers."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import vani
 from vani.analyzers.characterise import Options
@@ -18,16 +16,14 @@ from vani.errors import InputError, TraceError
 from vani.readers.files import changed_error
 from vani.readers.open import open_workload, refuse_unrelated
 from vani.readers.trace_reader import KeepsCounts, TraceReader
+from vani.schema.job import Job
 from vani.schema.profile import Profile
+from vani.schema.settings import PathLike
 from vani.store import partial_results
 from vani.store.partial_results import PartialResults
 from vani.store.read import CallsNeeded, Store
 from vani.store.stores import Stores, while_stores_vanish
 from vani.systems import system_of
-
-if TYPE_CHECKING:
-    from vani.schema.job import Job
-    from vani.schema.settings import PathLike
 
 
 @dataclass(frozen=True)

@@ -1,14 +1,12 @@
 """`vani check`: the gate of a project's CI, and the baselines that it compares with."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Collection, Sequence
 from datetime import UTC, date, datetime
 from hashlib import sha256
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import click
 from pydantic import Field
@@ -28,12 +26,13 @@ from vani.cli.output import (
 )
 from vani.cli.profile import profile_of
 from vani.cli.sources import JUDGED_FILES, Decoding, OptionalFile, Resources, scheduler_files
+from vani.engine.executor import Progress
 from vani.errors import InputError, one_line, os_errors_as
 from vani.gate import baselines as saved
 from vani.gate.baselines import key_figures
 from vani.gate.checks import RulesAdvice
 from vani.gate.matching import Figures, path_text, read_figures
-from vani.gate.policy import checks_of_policy
+from vani.gate.policy import PolicyChecks, checks_of_policy
 from vani.gate.tuned import TunedCheck
 from vani.gate.verdict import columns_compared, verdict_on
 from vani.render.check import in_repository
@@ -42,18 +41,12 @@ from vani.render.formats import CHECK, OF_CODE_HOSTS
 from vani.schema.advice import ProfileRef, SystemRef
 from vani.schema.check import Check, Level, Source
 from vani.schema.document import read_bytes
-from vani.schema.settings import Option
+from vani.schema.profile import Profile
+from vani.schema.settings import Option, PathLike
 from vani.schema.tuned import Tuned
 from vani.site import Settings, setting, settings_of
 from vani.systems import system_of
 from vani.units import counted
-
-if TYPE_CHECKING:
-    from vani.engine.executor import Progress
-    from vani.gate.policy import PolicyChecks
-    from vani.schema.profile import Profile
-    from vani.schema.settings import PathLike
-
 
 Policy = Annotated[
     OptionalFile,

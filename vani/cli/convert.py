@@ -1,13 +1,11 @@
 """`vani convert`: decodes a trace into a Parquet dataset, or writes its calls as a timeline for viewers."""
 
-from __future__ import annotations
-
 import gzip
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, Any
 
 import click
 from pydantic import Field
@@ -19,6 +17,7 @@ from vani.cli.options import FILE, output_option, quiet_option, settings_options
 from vani.cli.output import check_outputs, keep_freed_memory, progress_bar, say, shows_progress
 from vani.cli.sources import Memory, Where, half_of_memory
 from vani.engine.cluster import open_executor
+from vani.engine.executor import Progress
 from vani.errors import InputError, TraceError, VaniError
 from vani.readers.files import explained, unchanged
 from vani.readers.kept_calls import kept_calls
@@ -30,9 +29,6 @@ from vani.schema.timeline import NONE_KEPT, ONLY_BINS
 from vani.site import BUDGET
 from vani.store.write import check_call_sites, write_store
 from vani.units import counted
-
-if TYPE_CHECKING:
-    from vani.engine.executor import Progress
 
 
 class ConvertSettings(Settings):

@@ -1,11 +1,11 @@
 """Profiles from counts instead of calls: logs that a tracer stored as counts, and traces counted by their grammars."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from pyarrow import RecordBatch
 
 import vani
 from vani.analyzers.counts.profile import CountedRun, counted_profile
@@ -19,15 +19,11 @@ from vani.errors import InputError
 from vani.readers.files import unchanged
 from vani.readers.open import open_workload, refuse_unrelated
 from vani.readers.trace_reader import CountsCalls, KeepsCounts, KeepsTables, TraceReader
+from vani.schema.job import Job
 from vani.schema.profile import Profile
+from vani.schema.settings import PathLike
 from vani.schema.system import System
 from vani.systems import system_of
-
-if TYPE_CHECKING:
-    from pyarrow import RecordBatch
-
-    from vani.schema.job import Job
-    from vani.schema.settings import PathLike
 
 
 def without_copies(readers: Sequence[TraceReader]) -> tuple[list[TraceReader], list[tuple[Path, Path]]]:

@@ -1,12 +1,10 @@
 """`vani diff`: compares two runs attribute by attribute, or many runs with one line each."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import Annotated, Any, Final
 
 import click
 from pydantic import Field
@@ -16,6 +14,7 @@ from vani.cli.check import figures_of
 from vani.cli.options import output_option, quiet_option, settings_options, source_argument
 from vani.cli.output import check_outputs, emit, say, working
 from vani.cli.sources import Decoding, Resources, is_trace, scheduler_files
+from vani.engine.executor import Progress
 from vani.errors import InputError
 from vani.gate.baselines import files_of_gate, read_runs
 from vani.gate.difference import FILE_COLUMNS, Side, compare
@@ -25,15 +24,10 @@ from vani.models.verdict import verdict_of
 from vani.render.formats import DIFF, RUNS
 from vani.schema.check import Source
 from vani.schema.damage import damage
-from vani.schema.diff import COLUMNS, RunRow, RunTable, Unread
-from vani.schema.settings import Option
+from vani.schema.diff import COLUMNS, Diff, RunRow, RunTable, Unread
+from vani.schema.profile import Profile
+from vani.schema.settings import Option, PathLike
 from vani.schema.syntax import first_bytes
-
-if TYPE_CHECKING:
-    from vani.engine.executor import Progress
-    from vani.schema.diff import Diff
-    from vani.schema.profile import Profile
-    from vani.schema.settings import PathLike
 
 _LAST_SECOND: Final = 253_402_300_799
 """Last second of the year 9999, the latest possible date."""

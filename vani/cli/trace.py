@@ -1,21 +1,16 @@
 """`vani trace`: runs a command and traces its I/O."""
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from vani.cli.options import quiet_option, settings_options
 from vani.cli.output import say
+from vani.collect.tracing.outcome import Missed
 from vani.collect.tracing.trace import Trace, TraceSettings, trace
 from vani.units import counted, format_bytes
-
-if TYPE_CHECKING:
-    from vani.collect.tracing.outcome import Missed
 
 
 @click.command("trace", context_settings={"ignore_unknown_options": False, "allow_interspersed_args": False})

@@ -1,7 +1,5 @@
 """`vani tune`: tries recommended settings by running the program, and keeps the proven ones."""
 
-from __future__ import annotations
-
 import os
 import re
 import shlex
@@ -13,7 +11,7 @@ from datetime import UTC, datetime
 from importlib.util import find_spec
 from pathlib import Path
 from socket import gethostname
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
 import click
 from pydantic import BeforeValidator, Field
@@ -43,6 +41,7 @@ from vani.schema.advice import Advice
 from vani.schema.profile import Profile
 from vani.schema.saved_profile import SavedProfile
 from vani.schema.settings import Option, PathLike, Settings
+from vani.schema.system import System
 from vani.schema.tuned import Tuned, TunedRun
 from vani.systems import system_of
 from vani.tune.search import extended, number_of_runs
@@ -57,9 +56,6 @@ from vani.tune.session import (
     size_below,
 )
 from vani.units import counted, format_bytes
-
-if TYPE_CHECKING:
-    from vani.schema.system import System
 
 _STATE: Final = Path("vani-tune-state")
 _UNITS: Final = {"s": 1, "m": 60, "h": 3600}

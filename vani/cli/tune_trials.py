@@ -1,7 +1,5 @@
 """Trials of `vani tune`: settings from advice in order, the I/O time of each run, and the lines for kept settings."""
 
-from __future__ import annotations
-
 import os
 import re
 import shlex
@@ -10,12 +8,12 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Literal
+from typing import Final, Literal
 
 import numpy as np
 
 import vani.tune
-from vani.advisors.measured import trial_of
+from vani.advisors.measured import Trial, trial_of
 from vani.advisors.mpiio import hint_lines
 from vani.cli.apply import run_script, undo_script
 from vani.cli.profile import profile as profile_of
@@ -30,16 +28,11 @@ from vani.models.io_time import io_seconds, io_time
 from vani.readers.programs import program_behind
 from vani.render.script import Step, layout_line, missing_program, render_steps
 from vani.render.wording import measured_gain
-from vani.schema.advice import Advice
+from vani.schema.advice import Advice, Expected, Measured, TunableSetting
+from vani.schema.profile import Profile
 from vani.schema.tuned import Candidate, NotTried, RunIO, Setting, Tuned, TunedSetting
 from vani.tune.session import Line
 from vani.units import counted
-
-if TYPE_CHECKING:
-    from vani.advisors.measured import Trial
-    from vani.schema.advice import Expected, Measured, TunableSetting
-    from vani.schema.profile import Profile
-
 
 TRIAL: Final = "of a setting that no rule recommends"
 """Name of a candidate that no rule recommends."""

@@ -6,15 +6,13 @@ a different number of processes, or only times. Each failure is assigned to the 
 without a cause are listed separately.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from posixpath import basename
 from statistics import median
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import Any, Final, Literal
 
 from vani.errors import one_line
 from vani.gate.attribute import AttributeSyntaxError, Key, parse_attribute
@@ -24,11 +22,8 @@ from vani.gate.difference import value_at
 from vani.gate.matching import Figures, Identity, Names, Tree, find, lists_all_files, number
 from vani.models.verdict import verdict_of
 from vani.schema.check import Cause, Judgement
+from vani.schema.profile import Phase, Profile
 from vani.units import GiB, KiB, MiB, counted, format_bytes, format_count, format_seconds, format_share
-
-if TYPE_CHECKING:
-    from vani.schema.profile import Phase, Profile
-
 
 Kind = Literal["smaller_accesses", "more_data", "order", "metadata", "flushing", "new_files"]
 Side = Literal["read", "write", "metadata", "sync"]

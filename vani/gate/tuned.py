@@ -1,11 +1,9 @@
 """Checks whether a run still uses a setting that `vani tune` proved, and is still as fast."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import Any, Final, Literal
 
 from vani.errors import InputError
 from vani.gate.checks import Outcome, outcome
@@ -13,12 +11,10 @@ from vani.models.io_time import io_seconds
 from vani.models.measured_gain import noise_of
 from vani.schema.check import Source
 from vani.schema.damage import overhead_of
+from vani.schema.profile import FileEntity, Profile
 from vani.schema.tuned import Tuned, TunedRun
 from vani.systems.layout_commands import requested
 from vani.units import counted, format_bytes, format_seconds
-
-if TYPE_CHECKING:
-    from vani.schema.profile import FileEntity, Profile
 
 NOISES: Final = 3.0
 """Relative deviations of the tuned runs by which a run may exceed the slowest of them (our choice)."""

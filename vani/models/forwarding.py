@@ -33,13 +33,11 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Literal
+from typing import Final, Literal
 
+from vani.schema.profile import Profile
+from vani.schema.system import Curve, System
 from vani.units import KiB, MiB, format_bytes
-
-if TYPE_CHECKING:
-    from vani.schema.profile import Profile
-    from vani.schema.system import Curve, System
 
 _FILE = Path(__file__).resolve().parent / "data" / "forge_mn4.csv"
 _MEASURED_ON: Final = "marenostrum4"

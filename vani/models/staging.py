@@ -19,21 +19,17 @@ or a cache, which the model does not have. The Vani paper's results on Lassen's 
 I/O for preloaded inputs (figure 7) and 3.9 to 8 for intermediate files (figure 8), are only quoted.
 """
 
-from __future__ import annotations
-
 import math
 import posixpath
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from vani.models.calibration import certainty
 from vani.models.run_time import seconds
+from vani.schema.profile import FileEntity, IOStats, Profile
+from vani.schema.system import BurstBuffer, FileSystem, System
 from vani.units import GiB, format_bytes, format_share
-
-if TYPE_CHECKING:
-    from vani.schema.profile import FileEntity, IOStats, Profile
-    from vani.schema.system import BurstBuffer, FileSystem, System
 
 # Linux typically serves a call from memory in 1 to 2 µs (general knowledge).
 OPERATION_S = 2e-6

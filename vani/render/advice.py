@@ -1,18 +1,15 @@
 """Advice as Markdown and as a table of settings; `code_hosts.py` has SARIF and `screen.py` has the text."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from vani.render.answers import acts_on, numbers_of, pattern_words, place, worth_showing
 from vani.render.table import cell, code, csv_table, escaped, fenced, markdown_table
 from vani.render.wording import benchmark_lines, expected_gain, matters, target
+from vani.schema.advice import Advice, Observation, Recommendation
 from vani.schema.syntax.json_text import json_text
 from vani.units import format_seconds, format_share
 
-if TYPE_CHECKING:
-    from vani.schema.advice import Advice, Observation, Recommendation
 
 def to_markdown(advice: Advice, **_: object) -> str:
     """Write a table of all recommendations, a section for each, and then the rules without one.

@@ -3,8 +3,6 @@
 The text has failures first, then exceptions and unknown results; `code_hosts.py` has the other formats.
 """
 
-from __future__ import annotations
-
 import hashlib
 import math
 import os
@@ -14,12 +12,10 @@ import textwrap
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from vani.errors import one_line
-
-if TYPE_CHECKING:
-    from vani.schema.check import Cause, Check, CheckCounts, Judgement, Source
+from vani.schema.check import Cause, Check, CheckCounts, Judgement, Source
 
 RANKS: Final = {"error": 0, "warning": 1, "note": 2}
 """Levels, worst first."""

@@ -14,15 +14,14 @@ GitHub keeps suppressed results open, so they are written as notes, which block 
 property.
 """
 
-from __future__ import annotations
-
 import hashlib
 import math
 import posixpath
 import re
 import xml.etree.ElementTree as ET
 from collections import Counter
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
 from urllib.parse import quote
 
 from vani.errors import one_line
@@ -42,13 +41,9 @@ from vani.render.check import (
 )
 from vani.render.table import escaped, markdown_table
 from vani.render.wording import measured_gain
+from vani.schema.advice import Advice, Recommendation
+from vani.schema.check import Check, Judgement, Source
 from vani.schema.syntax.json_text import json_text
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
-    from vani.schema.advice import Advice, Recommendation
-    from vani.schema.check import Check, Judgement, Source
 
 # --- GitHub: annotations of a pull request, and the page of the job ---------------------------------
 

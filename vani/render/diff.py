@@ -1,20 +1,16 @@
 """Changes between two runs as text, Markdown and JSON."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from vani.errors import one_line
 from vani.render.table import code, markdown_table
+from vani.schema.diff import Diff, Difference
 from vani.schema.syntax.json_text import json_text
 from vani.units import format_bytes, format_number, format_rate, format_seconds, format_share
-
-if TYPE_CHECKING:
-    from vani.schema.diff import Diff, Difference
 
 MAX_LISTED: Final = 20
 """Number of rows shown without --all."""

@@ -5,8 +5,6 @@ layout command of `lfs` or of a `Family` is never run, but printed for the job s
 comment early.
 """
 
-from __future__ import annotations
-
 import re
 import shlex
 import shutil
@@ -14,16 +12,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from textwrap import wrap
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from vani.errors import one_line
 from vani.render.wording import measured_gain
+from vani.schema.advice import Advice
+from vani.schema.settings import PathLike
+from vani.schema.tuned import Tuned
 from vani.systems.layout_commands import FAMILIES, family_of
-
-if TYPE_CHECKING:
-    from vani.schema.advice import Advice
-    from vani.schema.settings import PathLike
-    from vani.schema.tuned import Tuned
 
 TEMPLATE: Final = Path(__file__).with_name("apply.sh")
 """The script without commands, with names in their places."""

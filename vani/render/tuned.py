@@ -1,18 +1,12 @@
 """A session of `vani tune` with one line per run, and its result."""
 
-from __future__ import annotations
-
 import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from vani.errors import one_line
 from vani.models.io_time import HARDLY
-from vani.schema.tuned import LEAST_GAIN
+from vani.schema.tuned import LEAST_GAIN, Result, Tuned, TunedRun
 from vani.units import counted, format_bytes, format_number, format_seconds
-
-if TYPE_CHECKING:
-    from vani.schema.tuned import Result, Tuned, TunedRun
 
 _WIDTH = 46
 _OUTCOMES = {

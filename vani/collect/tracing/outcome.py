@@ -4,8 +4,6 @@ A tracer of library functions records the calls that it wraps, strace all system
 mapped memory. The growth of a file on disk includes these.
 """
 
-from __future__ import annotations
-
 import errno
 import os
 import subprocess
@@ -13,22 +11,20 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from vani.calls import FileClass, Flag, Kind, Layer
 from vani.collect.file_systems import ceph_layout
+from vani.collect.tracing.line import Traced
 from vani.columns import to_numpy
 from vani.errors import InputError
 from vani.readers.open import open_trace, traces_at
 from vani.readers.trace_reader import Piece, TraceReader
 from vani.schema.job import FileAfter
 from vani.units import counted
-
-if TYPE_CHECKING:
-    from vani.collect.tracing.line import Traced
 
 _MAX_READ: Final = 1 << 24
 """Size up to which logs of strace and DFTracer are parsed."""

@@ -1,14 +1,12 @@
 """Runs a command under a tracer, and checks that the trace can be profiled, without reading its calls and times."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import Field
 
@@ -22,15 +20,13 @@ from vani.collect.tracing.line import (
     run_line,
     strace_line,
 )
+from vani.collect.tracing.outcome import Missed
 from vani.collect.tracing.tracers import find_dftracer, find_recorder
 from vani.errors import InputError, VaniError
 from vani.readers.programs import app_of, program_behind
 from vani.schema.document import dumps
+from vani.schema.job import Job
 from vani.schema.settings import Option, Settings
-
-if TYPE_CHECKING:
-    from vani.collect.tracing.outcome import Missed
-    from vani.schema.job import Job
 
 _PRELOADED: Final = {"recorder": "Recorder", "dftracer": "DFTracer"}
 _MAX_SHOWN: Final = 5
