@@ -20,7 +20,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, Final, Literal, Self
+from typing import TYPE_CHECKING, Final, Literal, Self, TypedDict
 
 from vani.advisors.access_table import joint_files
 from vani.advisors.rule import Evidence, Target, figures, value_at
@@ -208,6 +208,13 @@ _PYTHON: Final = re.compile(r"/lib(?:64)?/python[0-9][0-9.]*/|(?:^|/)pyvenv\.cfg
 _NAMED: Final = 2
 
 
+class Affected(TypedDict):
+    """Keywords of `Finding` for its target and files."""
+
+    target: Target
+    files: frozenset[str]
+
+
 @dataclass(frozen=True, eq=False)
 class Item:
     """A file and its index in the profile."""
@@ -238,6 +245,11 @@ class Item:
     @property
     def writes(self) -> float:
         return self.io.ops.write * self.part.writes
+
+    @property
+    def waiting_writes(self) -> float:
+        """Writes through descriptors opened with O_SYNC or O_DSYNC."""
+        return (self.file.synchronous_writes or 0) * self.part.writes
 
     @property
     def requests(self) -> float:
@@ -353,6 +365,11 @@ class Group:
     @property
     def paths(self) -> frozenset[str]:
         return frozenset(item.path for item in self.items)
+
+    @property
+    def affected(self) -> Affected:
+        """Target and files of a finding on the whole group."""
+        return {"target": self.target, "files": self.paths}
 
     @property
     def path(self) -> str | None:
@@ -494,14 +511,14 @@ def is_journal(path: str) -> bool:
     return path.endswith(("-journal", "-wal"))
 
 
-def is_synchronous(file: FileEntity) -> bool:
-    """True if most opens have O_SYNC or O_DSYNC. With fewer, writes may go through the other descriptors."""
-    return 2 * (file.synchronous_opens or 0) > file.opens
-
-
 def app_of(file: FileEntity) -> str | None:
     """The app that uses the file; None if several do, because the figures are then of all of them."""
     return file.apps[0] if len(file.apps) == 1 else None
+
+
+def only(file: FileEntity) -> Affected:
+    """A finding about a single file."""
+    return {"target": Target("file", file.path, app_of(file)), "files": frozenset({file.path})}
 
 
 def by_folder(items: Iterable[Item], profile: Profile, among: Collection[str] | None = None) -> list[Group]:

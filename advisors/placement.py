@@ -213,6 +213,11 @@ class Lustre:
     certainty: float
     because: str
 
+    @property
+    def note(self) -> str:
+        """A sentence with `because`, to end a reason."""
+        return f" Note: {self.because}." if self.because else ""
+
 
 def lustre_under(path: str, profile: Profile, system: System, *, but: str = "not Lustre") -> Lustre | str:
     """Find the Lustre file system that contains `path`, or return a sentence on why there is none.

@@ -333,6 +333,21 @@ class Rule(Documented):
         return findings or "; ".join(list(reasons)[:most]) or otherwise
 
 
+class PartRule(Rule):
+    """A rule that judges parts of a profile one by one, such as the files of a folder."""
+
+    def parts(self, profile: Profile) -> Iterable[Any]:
+        """The parts to judge."""
+        raise NotImplementedError
+
+    def check(self, profile: Profile, system: System) -> Verdict:
+        return self.among(self.judge(part, profile, system) for part in self.parts(profile))
+
+    def judge(self, part: Any, profile: Profile, system: System) -> Answer:
+        """Judge a part."""
+        raise NotImplementedError
+
+
 class MatchingRule(Rule):
     """A rule whose setting must match the layout of files, which other rules may change.
 

@@ -83,8 +83,9 @@ DIRECT: Final = -(1 << 15)
 """Opens its file bypassing the client's cache (O_DIRECT). As the sign bit of the flags, it is no member of `Flag`."""
 
 SYNCHRONOUS: Final = Flag.COLLECTIVE
-"""Opens its file so that each write waits for the storage (O_SYNC, O_DSYNC). No open of a file system is collective: on
-calls of POSIX and stdio that open, the bit of `Flag.COLLECTIVE` has this meaning."""
+"""Opens its file so that each write waits for the storage (O_SYNC, O_DSYNC), or writes through such a descriptor. No
+open or write of a file system is collective: on those of POSIX and stdio, the bit of `Flag.COLLECTIVE` has this
+meaning."""
 
 FAILED: Final = Flag.COLLECTIVE
 """Looked for a name that is not there, or did not get a lock. The meaning of the same bit on calls of POSIX and stdio

@@ -79,7 +79,7 @@ class StripePattern(Rule):
         longest = max(extent(item.file) or 0 for item in group.items)
         sure = (0.6 if disk.stripe_count and profile.job.nodes else 0.4) * certainty(system)
         return Finding(
-            target=group.target,
+            **group.affected,
             reason=f"{users} processes use {listed(group.folder, group.items)}, {format_bytes(longest)} long, on {now} "
             f"of {targets} targets: {stripes} can serve them. The trace cannot show the gain: a run with the new "
             "pattern shows it.",
@@ -97,7 +97,6 @@ class StripePattern(Rule):
                 f"with BeeGFS 8: beegfs entry set --num-targets={stripes} --chunk-size={lfs_size(chunk)}iB {{}}\n"
                 "new files get it; if it is refused, the site has not set sysAllowUserSetPattern: ask",
             ),
-            files=group.paths,
             settings=[TunableSetting("layout", _worth_trying(stripes, now, targets, chunk), group.folder)]
             if quoted_path(group.folder)
             else (),

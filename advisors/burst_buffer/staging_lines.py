@@ -322,9 +322,7 @@ def _rabbit(tier: Tier, plan: Plan) -> list[str]:
             *(f"#FLUX: {line}" if line.startswith("#DW") else line for line in lines),
             '#FLUX: """',
         ]
-    for folder in plan.folders:
-        lines += _instead(place(tier, plan, folder), folder)
-    return lines
+    return lines + _all_instead(tier, plan)
 
 
 def _slurm(tier: Tier, plan: Plan) -> list[str]:
@@ -377,8 +375,7 @@ def _unifyfs(tier: Tier, plan: Plan) -> list[str]:
                 f'printf \'"%s" "%s"\\n\' "$f" {target}/"${{f##*/}}"; done >> stage-in.txt'
             )
     lines.append(f'unifyfs start --share-dir="$PWD"{stage_in}')
-    for folder in plan.folders:
-        lines += _instead(place(tier, plan, folder), folder)
+    lines += _all_instead(tier, plan)
     lines += comment("a file that another node reads must be laminated (chmod a-w) first")
     if plan.stage_out:
         lines += comment(
@@ -447,6 +444,10 @@ def _copied_folders(
         if plan.stage_out:
             lines.append(copy(target, source))
     return lines
+
+
+def _all_instead(tier: Tier, plan: Plan) -> list[str]:
+    return [line for folder in plan.folders for line in _instead(place(tier, plan, folder), folder)]
 
 
 def _instead(new: str, old: str) -> list[str]:

@@ -70,7 +70,7 @@ class CephRule(Rule):
         values = [{"command": layout.command} for layout in better.layouts]
         evidence = [*item.figures("path"), *evidence, *better.evidence]
         return Finding(
-            target=group.target,
+            **group.affected,
             reason=better.reason.format(listed(group.folder, group.items)),
             confidence=round(0.5 * certainty(system), 2),
             touched_s=group.wall_s("write_synced"),
@@ -79,7 +79,6 @@ class CephRule(Rule):
             evidence=[*evidence, Evidence(f"{where}.targets", targets)] if targets else evidence,
             gain=better.gain,
             apply=command_lines(best.command, group.folder, "new files get it; only users with the flag p may set it"),
-            files=group.paths,
             settings=[TunableSetting("layout", values, group.folder)] if quoted_path(group.folder) else (),
         )
 

@@ -126,7 +126,7 @@ class CompressibleData(Rule):
         level: dict[str, Value] = {} if codec.level is None else {"level": codec.level}
         speed = codec.compress if any(writers) else codec.decompress
         return Finding(
-            target=group.target,
+            **group.affected,
             reason=f"A process moves data of {where} at {format_rate(rate)}. A sample of "
             f"{format_bytes(sample.bytes)} becomes {format_number(codec.ratio)} times smaller by {codec_name(codec)}, "
             f"at {format_rate(speed)} of a core: {format_share(choice.rest)} of the time is left.",
@@ -159,7 +159,6 @@ class CompressibleData(Rule):
                 parallel="mpiio" in above and max(writers) > 1,
             )
             + _on_gpus(profile.job.gpus_per_node),
-            files=group.paths,
         )
 
 

@@ -61,7 +61,7 @@ class Interception(Rule):
             return f"the files there have fewer than {format_count(int(self.min_operations))} calls"
         note = f" Note of the site: {place[1].note}" if place[1] is not None and place[1].note else ""
         return Finding(
-            target=group.target,
+            **group.affected,
             reason=f"{format_count(calls)} calls on {listed(group.folder, group.items)} reach DAOS through the kernel "
             "unless the interception library is loaded, which no trace shows: run once with it and once "
             f"without for an expected gain.{note}",
@@ -73,5 +73,4 @@ class Interception(Rule):
             apply="for the program's processes alone, behind a tracer's library if there is one: "
             f"LD_PRELOAD={_LIBRARY}\nfor example: mpiexec --env LD_PRELOAD={_LIBRARY} ... (libioil.so in "
             "its place intercepts data alone)",
-            files=group.paths,
         )

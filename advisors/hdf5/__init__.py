@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from vani.advisors.access_table import layers_of
 from vani.advisors.data_files import Access, Item, LayerGroup, by_folder, data_files, not_used
+from vani.advisors.rule import PartRule
 
 if TYPE_CHECKING:
     from vani.schema.profile import Profile
@@ -58,6 +59,15 @@ def hdf5_uses(profile: Profile) -> list[HDF5Files]:
         through_mpiio = None if mpiio is None else LayerGroup(app, group.folder, group.items, mpiio, below)
         uses.append(HDF5Files(app, group.folder, group.items, layer, number, through_mpiio))
     return uses
+
+
+class HDF5Rule(PartRule):
+    """A rule that judges the files of each folder that an app accesses through HDF5."""
+
+    needs = ("interfaces", hdf5_files)
+
+    def parts(self, profile: Profile) -> list[HDF5Files]:
+        return hdf5_uses(profile)
 
 
 def changes_chunks(use: HDF5Files, item: Item) -> bool:

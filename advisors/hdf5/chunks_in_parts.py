@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from vani.advisors.data_files import functions_of
-from vani.advisors.hdf5 import CHUNK_CACHES, HDF5Files, changes_chunks, hdf5_files, hdf5_uses
-from vani.advisors.rule import Answer, Finding, Gain, Rule, Verdict
+from vani.advisors.hdf5 import CHUNK_CACHES, HDF5Files, HDF5Rule, changes_chunks
+from vani.advisors.rule import Answer, Finding, Gain
 from vani.units import MiB, format_bytes
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ _OF_SEVERAL: Final = (
 )
 
 
-class ChunksInParts(Rule):
+class ChunksInParts(HDF5Rule):
     """A chunk is written in parts, and each part makes HDF5 read the whole chunk, change it and write it back.
 
     Looks at
@@ -54,7 +54,6 @@ class ChunksInParts(Rule):
     """
 
     id = "HD5008"
-    needs = ("interfaces", hdf5_files)
     settles = "chunking"
     sources = ("HDF5 documentation, Chunking in HDF5", "HDF5 reference manual, H5Pset_chunk_cache")
 
@@ -63,10 +62,7 @@ class ChunksInParts(Rule):
     # As in HD5004: HDF5 2.0's default of 8 MiB, and as much again for chunks that grew.
     cache_bytes = 16 * MiB
 
-    def check(self, profile: Profile, system: System) -> Verdict:  # noqa: ARG002 - applies on every machine
-        return self.among(self._judge(use, profile) for use in hdf5_uses(profile))
-
-    def _judge(self, use: HDF5Files, profile: Profile) -> Answer:
+    def judge(self, use: HDF5Files, profile: Profile, system: System) -> Answer:  # noqa: ARG002 - applies on every machine
         group = use.of(item for item in use.items if changes_chunks(use, item))
         called = functions_of(use.app, profile)
         several = any(item.file.writers > 1 for item in group.items)
@@ -101,7 +97,7 @@ class ChunksInParts(Rule):
             "them, low: as now",
         )
         return Finding(
-            target=use.target,
+            **use.affected,
             reason=f"HDF5 reads {format_bytes(read)} and writes {format_bytes(written)} of {use.words}, where "
             f"{format_bytes(distinct)} are enough: each part of a chunk that is written costs the whole chunk. "
             + (
@@ -122,7 +118,6 @@ class ChunksInParts(Rule):
             ],
             gain=None if several else gain,
             apply=_OF_SEVERAL if several else _of_one(cache),
-            files=use.paths,
         )
 
 

@@ -115,7 +115,7 @@ class FillValues(Rule):
         if (alone := _fills_alone(group, profile)) is not None:
             text += f" Process {alone} writes the fill values while the others wait."
         return Finding(
-            target=group.target,
+            **group.affected,
             reason=f"{text} How much less time it takes without them only a run shows.",
             confidence=0.8 if traffic.of_library else 0.5,
             touched_s=group.wall_s("write"),
@@ -129,7 +129,6 @@ class FillValues(Rule):
             "  C, netCDF:    nc_set_fill(ncid, NC_NOFILL, &old);            after nc_create\n"
             "  Fortran:      ierr = nf90_set_fill(ncid, NF90_NOFILL, old)\n"
             "  netCDF4:      dataset.set_fill_off()",
-            files=group.paths,
         )
 
 

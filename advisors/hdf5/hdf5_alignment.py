@@ -81,7 +81,7 @@ class HDF5Alignment(MatchingRule):
         threshold = pieces.size // 2
         writers = max(item.file.writers for item in group.items)
         return Finding(
-            target=group.target,
+            **group.affected,
             reason=f"{format_count(writers)} processes write {group.words} through HDF5, whose objects "
             f"begin anywhere by default. They should begin on multiples of {format_bytes(pieces.size)} "
             f"({pieces.because})"
@@ -100,7 +100,6 @@ class HDF5Alignment(MatchingRule):
             apply="in the program, before the file is created:\n"
             f"  C:     H5Pset_alignment(fapl, {threshold}, {pieces.size});\n"
             f"  h5py:  h5py.File(name, 'w', alignment_threshold={threshold}, alignment_interval={pieces.size})",
-            files=group.paths,
         )
 
     def _is_wanted(self, item: Item) -> bool:

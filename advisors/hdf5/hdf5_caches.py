@@ -134,7 +134,7 @@ class HDF5Caches(Rule):
         reads = [Access(item, reads=True) for item in again.items]
         decoding = self._decodes(again)
         return Finding(
-            target=group.target,
+            **group.affected,
             reason=reason.rstrip(),
             confidence=0.5,
             touched_s=decoding or group.data_s([*reads, *(Access(item, reads=False) for item in scattered.items)]),
@@ -144,7 +144,6 @@ class HDF5Caches(Rule):
             evidence=evidence,
             gain=self._gain(scattered, again, system) or "supply a trace with times",
             apply=lines,
-            files=group.paths,
         )
 
     def _gain(self, scattered: HDF5Files, again: HDF5Files, system: System) -> Gain | None:
@@ -172,7 +171,7 @@ class HDF5Caches(Rule):
         before, first = group.data_s(reads), group.items[0]
         size = usual_text(first.io.transfer_size.read)
         return Finding(
-            target=group.target,
+            **group.affected,
             reason=f"{format_count(sum(item.io.ops.read for item in group.items))} reads of {group.words}, usually of "
             f"{size}, are parts of chunks: HDF5 reads a chunk that does not fit its cache (1 MiB for each data set, "
             "8 MiB from 2.0 on) row by row, even in one call. A cache of at least one chunk, or chunks that fit, make "
@@ -184,7 +183,6 @@ class HDF5Caches(Rule):
             evidence=group.figures("path", "io.ops.read", "io.transfer_size.read.p50"),
             gain="supply the time of a run with such a cache",
             apply=f"in the program, before the file is opened (at least one chunk):{_cache_lines(cache)}",
-            files=group.paths,
         )
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from vani.advisors.hdf5 import HDF5Files, hdf5_files, hdf5_uses
-from vani.advisors.rule import Answer, Finding, Rule, Verdict
+from vani.advisors.hdf5 import HDF5Files, HDF5Rule
+from vani.advisors.rule import Answer, Finding
 from vani.units import KiB, MiB, format_bytes, format_count
 
 if TYPE_CHECKING:
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from vani.schema.system import System
 
 
-class HDF5Chunking(Rule):
+class HDF5Chunking(HDF5Rule):
     """HDF5 reaches its data in small pieces, since chunks are small or the data set is one contiguous block.
 
     Looks at
@@ -39,7 +39,6 @@ class HDF5Chunking(Rule):
     """
 
     id = "HD5002"
-    needs = ("interfaces", hdf5_files)
     settles = "chunking"
     sources = ("HDF5 documentation, Chunking in HDF5",)
 
@@ -50,10 +49,7 @@ class HDF5Chunking(Rule):
     # Our choice: fewer requests are not worth a change.
     min_operations = 100
 
-    def check(self, profile: Profile, system: System) -> Verdict:  # noqa: ARG002 - applies on every machine
-        return self.among(self._judge(use) for use in hdf5_uses(profile))
-
-    def _judge(self, use: HDF5Files) -> Answer:
+    def judge(self, use: HDF5Files, profile: Profile, system: System) -> Answer:  # noqa: ARG002 - applies on every machine
         layer, shape, size = use.layer, use.layer.data_representation, use.layer.granularity.data
         if why := use.missing("data_representation.chunked") or use.missing("granularity.data"):
             return why
@@ -72,7 +68,7 @@ class HDF5Chunking(Rule):
         before, chunk = group.data_s(), int(self.chunk_bytes)
         how = "in small chunks" if shape.chunked else f"as contiguous arrays of {shape.dims} dimensions"
         return Finding(
-            target=group.target,
+            **group.affected,
             reason=f"{use.app.name} keeps data in {group.words} {how} and moves it in pieces of "
             f"{format_bytes(size)}. Chunks of the shape of what one process accesses at a time, "
             f"{format_bytes(chunk)} or more, make one request of many.",
@@ -92,5 +88,4 @@ class HDF5Chunking(Rule):
             "  h5py:  file.create_dataset(name, shape, dtype, chunks=chunk)\n"
             "existing files, once:\n"
             "  h5repack -l CHUNK=AxB old.h5 new.h5",
-            files=group.paths,
         )

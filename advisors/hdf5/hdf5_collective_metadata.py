@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING, Final
 
 from vani.advisors.data_files import Access, Item, flushes_most, functions_of
-from vani.advisors.hdf5 import HDF5Files, hdf5_files, hdf5_uses
-from vani.advisors.rule import Answer, Finding, Rule, Verdict
+from vani.advisors.hdf5 import HDF5Files, HDF5Rule
+from vani.advisors.rule import Answer, Finding
 from vani.advisors.small_requests import small_share
 from vani.models.run_time import seconds
 from vani.units import KiB, format_count, format_seconds, format_share
@@ -25,7 +24,7 @@ _FUNCTIONS: Final = "traces.functions"
 _CALLS: Final = ("H5Pset_all_coll_metadata_ops", "H5Pset_coll_metadata_write")
 
 
-class HDF5CollectiveMetadata(Rule):
+class HDF5CollectiveMetadata(HDF5Rule):
     """Opens and small accesses dominate shared HDF5 files: each process handles their metadata itself.
 
     Looks at
@@ -56,7 +55,6 @@ class HDF5CollectiveMetadata(Rule):
     """
 
     id = "HD5003"
-    needs = ("interfaces", hdf5_files)
     settles = "metadata"
     sources = ("HDF5 reference manual", "Vani paper, section IV")
 
@@ -67,10 +65,7 @@ class HDF5CollectiveMetadata(Rule):
     # HDF5's metadata comes in blocks of 2 KiB by default (H5Pset_meta_block_size).
     small = 4 * KiB
 
-    def check(self, profile: Profile, system: System) -> Verdict:  # noqa: ARG002 - applies on every machine
-        return self.among(self._judge(use, profile) for use in hdf5_uses(profile))
-
-    def _judge(self, use: HDF5Files, profile: Profile) -> Answer:
+    def judge(self, use: HDF5Files, profile: Profile, system: System) -> Answer:  # noqa: ARG002 - applies on every machine
         shared = [i for i in use.items if i.file.access == "shared" and i.file.processes >= self.min_processes]
         if use.mpiio is None:
             return "HDF5 is used without MPI-IO, so its metadata cannot be collective"
@@ -89,11 +84,7 @@ class HDF5CollectiveMetadata(Rule):
         io = item.io
         if flushes_most(io, self.min_share):
             return False
-        if io.time_share is not None:
-            is_most = io.time_share.metadata >= self.min_share
-        else:
-            least = self.min_share * seconds(io.time_s.total) if io.time_s.total else math.inf
-            is_most = bool(io.time_s.total) and seconds(io.time_s.metadata) >= least
+        is_most = bool(io.time_s.total) and seconds(io.time_s.metadata) >= self.min_share * seconds(io.time_s.total)
         return is_most or self._small(item, use) >= self.min_share * max(1, io.ops.read + io.ops.write)
 
     def _small(self, item: Item, use: HDF5Files) -> float:
@@ -119,7 +110,7 @@ class HDF5CollectiveMetadata(Rule):
         metadata, total = use.seconds("io.time_s.metadata"), use.seconds("io.time_s.total")
         part = f"{format_share(metadata / total)} of their I/O time" if total else "their time"
         return Finding(
-            target=use.target,
+            **use.affected,
             reason=f"{use.words}: {format_count(small)} of {format_count(data)} data operations "
             f"move headers and indices of HDF5, and metadata operations take {part} "
             f"({format_seconds(metadata)} summed over processes). One process can do that for all. Which part of "
@@ -133,5 +124,4 @@ class HDF5CollectiveMetadata(Rule):
             apply="in the program, on the property list that opens the file (HDF5 1.10 and later):\n"
             f"  C:     {'  '.join(f'{name}(fapl, 1);' for name in calls)}\n"
             f"  h5py:  {' '.join(f'fapl.{name[3:]}(True);' for name in calls)}   (low level)",
-            files=use.paths,
         )

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from vani.advisors.access_table import Traffic
 from vani.advisors.data_files import Access, Item
-from vani.advisors.hdf5 import HDF5Files, hdf5_files, hdf5_uses
-from vani.advisors.rule import Answer, Finding, Rule, Verdict
+from vani.advisors.hdf5 import HDF5Files, HDF5Rule
+from vani.advisors.rule import Answer, Finding
 from vani.advisors.small_requests import aggregated, moved_both_ways
 from vani.units import KiB, format_bytes, format_share
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from vani.schema.system import System
 
 
-class HDF5IndependentTransfer(Rule):
+class HDF5IndependentTransfer(HDF5Rule):
     """HDF5 transfers data independently, in small interleaved pieces of a shared file.
 
     Looks at
@@ -42,7 +42,6 @@ class HDF5IndependentTransfer(Rule):
     """
 
     id = "HD5005"
-    needs = ("interfaces", hdf5_files)
     settles = "transfer"
     sources = ("HDF5 reference manual, H5Pset_dxpl_mpio",)
 
@@ -53,10 +52,7 @@ class HDF5IndependentTransfer(Rule):
     # Our choice: most of the accesses.
     min_interleaved = 0.5
 
-    def check(self, profile: Profile, system: System) -> Verdict:
-        return self.among(self._judge(use, profile, system) for use in hdf5_uses(profile))
-
-    def _judge(self, use: HDF5Files, profile: Profile, system: System) -> Answer:
+    def judge(self, use: HDF5Files, profile: Profile, system: System) -> Answer:
         if use.mpiio is None:
             return "HDF5 is used without MPI-IO: no transfer can be collective"
         share, size = Traffic.on(profile, use.paths).collective, use.layer.granularity.data
@@ -74,7 +70,7 @@ class HDF5IndependentTransfer(Rule):
             return "no file of HDF5 is shared in interleaved pieces"
         before, rows = group.data_s(), [*map(moved_both_ways, group.items)]
         return Finding(
-            target=group.target,
+            **group.affected,
             reason=f"{use.app.name} accesses {group.words} through HDF5 in interleaved pieces of "
             f"{format_bytes(size)}, and {format_share(share)} of the requests to MPI-IO below are "
             "collective. In collective mode aggregators join the pieces.",
@@ -93,7 +89,6 @@ class HDF5IndependentTransfer(Rule):
             apply="in the program, where all processes of the file take part in the read or write:\n"
             "  C:     H5Pset_dxpl_mpio(dxpl, H5FD_MPIO_COLLECTIVE);\n"
             "  h5py:  with dataset.collective: dataset[...] = part",
-            files=group.paths,
         )
 
     def _is_interleaved(self, item: Item) -> bool:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from vani.advisors.data_files import Access, functions_of
-from vani.advisors.hdf5 import CHUNK_CACHES, HDF5Files, hdf5_files, hdf5_uses
+from vani.advisors.hdf5 import CHUNK_CACHES, HDF5Files, HDF5Rule
 from vani.advisors.movers import gathers
-from vani.advisors.rule import Answer, Finding, Rule, Verdict
+from vani.advisors.rule import Answer, Finding
 from vani.advisors.small_requests import SMALL, aggregated, moved_both_ways, small_share
 from vani.units import MiB, format_bytes, format_count, format_share
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 
-class HDF5SmallSelections(Rule):
+class HDF5SmallSelections(HDF5Rule):
     """A program reads or writes data sets in small selections, each a separate request to the file system.
 
     Looks at
@@ -42,7 +42,6 @@ class HDF5SmallSelections(Rule):
     """
 
     id = "HD5006"
-    needs = ("interfaces", hdf5_files)
     settles = "request-size"
     sources = ("HDF5 reference manual, H5Pset_chunk_cache",)
 
@@ -55,10 +54,7 @@ class HDF5SmallSelections(Rule):
     # HDF5 2.0's default of 8 MiB, and as much again, as in HD5004.
     cache_bytes = 16 * MiB
 
-    def check(self, profile: Profile, system: System) -> Verdict:
-        return self.among(self._judge(use, profile, system) for use in hdf5_uses(profile))
-
-    def _judge(self, use: HDF5Files, profile: Profile, system: System) -> Answer:
+    def judge(self, use: HDF5Files, profile: Profile, system: System) -> Answer:
         accesses = [Access(item, reads) for item in use.items for reads in (True, False)]
         small = sum((small_share(access.sizes, int(self.small)) or 0.0) * access.requests for access in accesses)
         total = sum(access.requests for access in accesses)
@@ -92,7 +88,7 @@ class HDF5SmallSelections(Rule):
         before, rows = use.data_s(), [*map(moved_both_ways, use.items)]
         stored = "contiguous" if shape.chunked is False else "stored in a way that the trace does not show"
         return Finding(
-            target=use.target,
+            **use.affected,
             reason=f"{format_count(small)} of {format_count(total)} requests of {use.app.name} to "
             f"{use.words} ({format_share(small / total)}) have less than "
             f"{format_bytes(self.small)}, most bytes move in {format_bytes(size)}. The data sets are {stored}, and "
@@ -113,5 +109,4 @@ class HDF5SmallSelections(Rule):
             f"  C:        H5Pset_chunk_cache(dapl, 12421, {cache}, 1.0);\n"
             f"  NetCDF-4: nc_set_var_chunk_cache(ncid, varid, {cache}, 12421, 1.0);\n"
             f"  h5py:     h5py.File(name, rdcc_nbytes={cache}, rdcc_nslots=12421)",
-            files=use.paths,
         )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from vani.advisors.commands import comment, quoted_path
 from vani.advisors.folder_table import Folders, at_most, beyond, folder_table, folders_of, is_written, room_of
 from vani.advisors.placement import keeps_own_layout, places
-from vani.advisors.rule import Answer, Evidence, Finding, Gain, Rule, Verdict
+from vani.advisors.rule import Answer, Finding, Gain, Rule, Verdict, figures
 from vani.models.pfl import Component, Layout
 from vani.models.striping import STRIPE_UNIT
 from vani.units import GiB, format_bytes, format_count, format_share, lfs_size
@@ -175,12 +175,10 @@ class DataOnMDT(Rule):
         )
         if disk.metadata_free is None or disk.metadata_load is None:
             reason += " Ask the site before many files go there."
-        if place.because:
-            reason += f" Note: {place.because}."
         known = (disk.metadata_free is not None) + (disk.metadata_load is not None)
         return Finding(
             target=folders.target(profile),
-            reason=reason,
+            reason=reason + place.note,
             # Free space and load, if unknown, may each forbid it (our choice).
             confidence=round((0.4 + 0.1 * known) * place.certainty, 2),
             touched_s=spent,
@@ -188,9 +186,7 @@ class DataOnMDT(Rule):
             current={"stripe_count": disk.stripe_count},
             evidence=[
                 *folders.evidence("sizes.known", "sizes.p90"),
-                Evidence(f"{place.prefix}.dom_size", disk.dom_size),
-                Evidence(f"{place.prefix}.metadata_free", disk.metadata_free),
-                Evidence(f"{place.prefix}.metadata_load", disk.metadata_load),
+                *figures(disk, place.prefix, "dom_size", "metadata_free", "metadata_load"),
             ],
             gain=Gain(
                 metric="io_time_s",

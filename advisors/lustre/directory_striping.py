@@ -103,11 +103,9 @@ class DirectoryStriping(Rule):
             f"{format_count(folder.files)} files are in {folder.path}, whose names one metadata target keeps: "
             f"{stripes} of {disk.metadata_targets} can share them."
         )
-        if place.because:
-            reason += f" Note: {place.because}."
         return Finding(
             target=folder.target(profile),
-            reason=reason,
+            reason=reason + place.note,
             confidence=round(0.5 * place.certainty, 2),
             touched_s=before,
             recommended={"directory_stripe_count": stripes},

@@ -64,11 +64,7 @@ class NarrowFiles(Rule):
         return self.among(self._judge(folder, files, under(folder), profile) for folder, files in many.items())
 
     def _judge(
-        self,
-        folder: str,
-        files: list[tuple[int, FileEntity]],
-        place: Lustre | str,
-        profile: Profile,
+        self, folder: str, files: list[tuple[int, FileEntity]], place: Lustre | str, profile: Profile
     ) -> Finding | str:
         if isinstance(place, str):
             return place
@@ -95,11 +91,9 @@ class NarrowFiles(Rule):
             "each they still use all targets, and each create, stat and unlink needs one server. No model gives the "
             "cost of a stripe there: for an expected gain, supply a trace of the same run in a folder with one stripe."
         )
-        if place.because:
-            reason += f" Note: {place.because}."
         return Finding(
             target=Target("directory", folder or ".", app_of(files[0][1])),
-            reason=reason,
+            reason=reason + place.note,
             confidence=round(0.7 * place.certainty, 2),
             touched_s=of_files_s([file for _, file in files], profile, "metadata")
             * share_of((file.io for _, file in files), SERVED),

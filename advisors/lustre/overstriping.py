@@ -8,9 +8,9 @@ import re
 from typing import TYPE_CHECKING
 
 from vani.advisors.commands import command_lines
-from vani.advisors.data_files import app_of, extent, folder_of
+from vani.advisors.data_files import extent, folder_of, only
 from vani.advisors.placement import keeps_own_layout, places, present_stripes
-from vani.advisors.rule import Evidence, Finding, Perhaps, Rule, Target, Verdict
+from vani.advisors.rule import Evidence, Finding, Perhaps, Rule, Verdict, figures
 from vani.models.run_time import of_files_s
 from vani.models.stripe_count import LUSTRE_MAX_STRIPES
 from vani.units import MiB, format_bytes, lfs_size
@@ -131,25 +131,19 @@ class Overstriping(Rule):
             f"on {disk.targets} targets: {count} objects let more of their locks travel at a time. Collective "
             "buffering, which gathers the records first, may save more."
         )
-        if place.because:
-            reason += f" Note: {place.because}."
         return Finding(
-            target=Target("file", file.path, app_of(file)),
-            reason=reason,
+            **only(file),
+            reason=reason + place.note,
             confidence=round(0.5 * place.certainty, 2),
             touched_s=of_files_s([file], profile, "write_synced"),
             recommended={"overstripe_count": count, "stripe_size": MiB},
             current=dict(zip(("stripe_count", "stripe_size"), present_stripes(file, disk), strict=True)),
             evidence=[
-                Evidence(f"files[{index}].path", file.path),
-                Evidence(f"files[{index}].writers", file.writers),
-                Evidence(f"files[{index}].io.transfer_size.write.p50", record),
-                Evidence(f"files[{index}].stride", file.stride),
+                *figures(file, f"files[{index}]", "path", "writers", "io.transfer_size.write.p50", "stride"),
                 Evidence(f"{place.prefix}.targets", disk.targets),
             ],
             gain=Perhaps("the cost of locks that move was not measured on this machine: try it (`vani tune`)"),
             apply=command_lines(f"lfs setstripe -C {count} -S 1M", folder),
-            files=frozenset({file.path}),
         )
 
 

@@ -7,9 +7,9 @@ import posixpath
 from typing import TYPE_CHECKING
 
 from vani.advisors.commands import command_lines
-from vani.advisors.data_files import app_of, extent, folder_of
+from vani.advisors.data_files import extent, folder_of, only
 from vani.advisors.placement import keeps_own_layout, own_stripes, places, present_stripes, site_rule
-from vani.advisors.rule import Evidence, Finding, Perhaps, Rule, Target, Verdict
+from vani.advisors.rule import Evidence, Finding, Perhaps, Rule, Verdict, figures
 from vani.models.run_time import of_files_s
 from vani.models.striping import STRIPE_UNIT
 from vani.units import KiB, MiB, format_bytes, format_share, lfs_size
@@ -85,12 +85,7 @@ class StripeAlignment(Rule):
         return size if size >= self.min_transfer and count >= self.min_share * file.io.ops.write else None
 
     def _judge(
-        self,
-        index: int,
-        file: FileEntity,
-        transfer: int,
-        place: Lustre | str,
-        profile: Profile,
+        self, index: int, file: FileEntity, transfer: int, place: Lustre | str, profile: Profile
     ) -> Finding | str:
         if isinstance(place, str):
             return place
@@ -116,18 +111,15 @@ class StripeAlignment(Rule):
             f"{lfs_size(current)}: about {format_share(crossing)} of them cross a border. Stripes of {lfs_size(size)} "
             "contain whole pieces."
         )
-        if place.because:
-            reason += f" Note: {place.because}."
         return Finding(
-            target=Target("file", file.path, app_of(file)),
-            reason=reason,
+            **only(file),
+            reason=reason + place.note,
             confidence=round(0.6 * place.certainty, 2),
             touched_s=of_files_s([file], profile, "write_synced"),
             recommended={"stripe_size": size},
             current={"stripe_size": current},
             evidence=[
-                Evidence(f"files[{index}].path", file.path),
-                Evidence(f"files[{index}].writers", file.writers),
+                *figures(file, f"files[{index}]", "path", "writers"),
                 Evidence(f"files[{index}].io.transfer_size.write.common", transfer),
                 Evidence(f"files[{index}].stripe_size", current)
                 if own_stripes(file) is not None
@@ -137,5 +129,4 @@ class StripeAlignment(Rule):
             ],
             gain=Perhaps("the cost of locks that move was not measured on this machine: try it (`vani tune`)"),
             apply=command_lines(f"lfs setstripe -S {lfs_size(size)}", folder),
-            files=frozenset({file.path}),
         )

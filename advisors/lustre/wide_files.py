@@ -135,12 +135,10 @@ class WideFiles(Rule):
         )
         if not known_nodes:
             reason += " A node for each file is assumed: fewer need fewer targets, so supply the nodes with --job."
-        if place.because:
-            reason += f" Note: {place.because}."
         where = f"{first.where}.stripe_count" if own_stripes(first.file) else f"{place.prefix}.stripe_count"
         return Finding(
             target=Target("directory", folder, app_of(first.file)),
-            reason=reason,
+            reason=reason + place.note,
             confidence=round((0.6 if known_nodes else 0.4) * place.certainty, 2),
             touched_s=of_files_s([item.file for item in items], profile, "write_synced"),
             recommended={"stripe_count": count},

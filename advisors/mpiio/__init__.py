@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 from vani.advisors.access_table import Traffic, joint_files, layers_of
 from vani.advisors.commands import comment
 from vani.advisors.data_files import LayerGroup, by_folder, data_files, functions_of, not_used
+from vani.advisors.rule import PartRule
 from vani.models.stripe_count import LUSTRE_MAX_STRIPES
 from vani.units import GiB, KiB, MiB
 
@@ -246,3 +247,12 @@ def in_mpiio_s(use: LayerGroup) -> float:
         return use.data_s()
     moved, total = use.total("io.bytes.read") + use.total("io.bytes.written"), use.layer.bytes.total
     return times.slowest * (min(1.0, moved / total) if total else 1.0)
+
+
+class MPIIORule(PartRule):
+    """A rule that judges the files of each folder that processes of an app share through MPI-IO."""
+
+    needs = ("interfaces", mpiio_files)
+
+    def parts(self, profile: Profile) -> list[LayerGroup]:
+        return mpiio_uses(profile)

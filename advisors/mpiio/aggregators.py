@@ -95,7 +95,7 @@ class Aggregators(rule.MatchingRule):
         if own:
             lines = [*comment("the program sets some of these with MPI_Info_set: change them there"), *lines]
         return rule.Finding(
-            target=use.target,
+            **use.affected,
             reason=_sentence(use, pieces, hints),
             confidence=0.6 * pieces.certainty,
             touched_s=mpiio.in_mpiio_s(use),
@@ -111,7 +111,6 @@ class Aggregators(rule.MatchingRule):
             ],
             gain="supply the time of a run with these hints",
             apply=lines,
-            files=use.paths,
         )
 
 

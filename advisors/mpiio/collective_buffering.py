@@ -110,7 +110,7 @@ class CollectiveBuffering(Rule):
         if not any(name.startswith("MPI_File_set_view") for name in functions_of(use.app, profile)):
             return None
         return Finding(
-            target=use.target,
+            **use.affected,
             reason=f"{use.app.name} makes {format_count(calls)} independent calls in views of {use.words}, for "
             f"{format_bytes(moved)}. The requests below them are in no record. In a view with gaps, MPI-IO sends one "
             "for each piece; collective calls join the pieces of all processes.",
@@ -122,7 +122,6 @@ class CollectiveBuffering(Rule):
             evidence=[*use.layer_figures("collective_share", "asked.total"), *use.figures("path", "processes")],
             gain="a trace by strace has the requests",
             apply=comment(_calls(sorted({"read", "write"} & {row.direction for row in rows}, reverse=True), "")),
-            files=use.paths,
         )
 
     def _objection(self, access: Access, use: LayerGroup, *, sieved: bool) -> str | None:
@@ -197,7 +196,7 @@ class CollectiveBuffering(Rule):
         if own:
             lines += comment("the program sets some of these with MPI_Info_set itself: change them there")
         return Finding(
-            target=use.target,
+            **use.affected,
             reason=reason,
             confidence=0.6 if is_independent else 0.7,
             touched_s=before,
@@ -215,7 +214,6 @@ class CollectiveBuffering(Rule):
             apply=comment(_VIEW)
             if joins_little
             else lines + mpiio.hint_lines(hints, use.path, profile),
-            files=use.paths,
         )
 
 

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 
 from vani.advisors.access_table import Traffic
 from vani.advisors.data_files import Item, LayerGroup
-from vani.advisors.mpiio import hint_lines, leaves_sieving, mpiio_files, mpiio_uses, set_hints, sieves
-from vani.advisors.rule import Answer, Finding, Gain, Rule, Value, Verdict
+from vani.advisors.mpiio import MPIIORule, hint_lines, leaves_sieving, set_hints, sieves
+from vani.advisors.rule import Answer, Finding, Gain, Value
 from vani.units import format_bytes
 
 if TYPE_CHECKING:
     from vani.schema.profile import Profile
     from vani.schema.system import System
 
-class DataSieving(Rule):
+class DataSieving(MPIIORule):
     """MPI-IO reads a file that the program only writes, because it sieves: it reads, locks and writes back.
 
     Looks at
@@ -43,17 +43,13 @@ class DataSieving(Rule):
     """
 
     id = "MIO003"
-    needs = ("interfaces", mpiio_files)
     settles = "sieving"
     sources = ("ROMIO users guide", "Thakur, Gropp and Lusk 1999")
 
     # Our choice: fewer bytes read than this share of those written are headers.
     min_read = 0.1
 
-    def check(self, profile: Profile, system: System) -> Verdict:
-        return self.among(self._judge(use, profile, system) for use in mpiio_uses(profile))
-
-    def _judge(self, use: LayerGroup, profile: Profile, system: System) -> Answer:
+    def judge(self, use: LayerGroup, profile: Profile, system: System) -> Answer:
         if set_hints(use.layer, {"romio_ds_write"}) == {"romio_ds_write": "disable"}:
             return "the program sets romio_ds_write to disable itself"
         if sieves(use, profile, reads=False):
@@ -81,7 +77,7 @@ class DataSieving(Rule):
             gain = Gain("write_time_s", before, left, left, before, method)
         own: dict[str, Value] = dict(set_hints(use.layer, {"romio_ds_write"}))
         return Finding(
-            target=use.target,
+            **use.affected,
             reason=f"MPI-IO reads {format_bytes(read)} of {use.words} to write "
             f"{format_bytes(use.total('io.bytes.written'))}, {format_bytes(sieved)} more than it is asked to read: it "
             "sieves data.",
@@ -92,7 +88,6 @@ class DataSieving(Rule):
             evidence=use.figures("path", "io.bytes.read", "io.bytes.written", "io.busy_s.read"),
             gain=gain or "supply a trace with times",
             apply=hint_lines({"romio_ds_write": "disable"}, use.path, profile),
-            files=use.paths,
         )
 
 

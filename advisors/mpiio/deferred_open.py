@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from vani.advisors.commands import comment
 from vani.advisors.data_files import OPENING, LayerGroup
-from vani.advisors.mpiio import hint_lines, mpiio_files, mpiio_uses, set_hints
-from vani.advisors.rule import Answer, Finding, Gain, Rule, Value, Verdict, known_figures
+from vani.advisors.mpiio import MPIIORule, hint_lines, set_hints
+from vani.advisors.rule import Answer, Finding, Gain, Value, known_figures
 from vani.units import counted, format_count
 
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from vani.schema.system import System
 
 
-class DeferredOpen(Rule):
+class DeferredOpen(MPIIORule):
     """Every process opens files that only aggregators need to open, since all calls are collective.
 
     Looks at
@@ -40,7 +40,6 @@ class DeferredOpen(Rule):
     """
 
     id = "MIO005"
-    needs = ("interfaces", mpiio_files)
     settles = "opening"
     sources = ("ROMIO users guide",)
 
@@ -49,10 +48,7 @@ class DeferredOpen(Rule):
     # Even one independent call in a hundred opens the file on every process.
     min_collective = 0.99
 
-    def check(self, profile: Profile, system: System) -> Verdict:  # noqa: ARG002 - applies on every machine
-        return self.among(self._judge(use, profile) for use in mpiio_uses(profile))
-
-    def _judge(self, use: LayerGroup, profile: Profile) -> Answer:
+    def judge(self, use: LayerGroup, profile: Profile, system: System) -> Answer:  # noqa: ARG002 - applies on every machine
         share, opens = use.layer.collective_share, use.total("opens")
         if share is None:
             return use.missing("collective_share") or ""
@@ -78,7 +74,7 @@ class DeferredOpen(Rule):
             )
         switched: Value = own.get("romio_no_indep_rw", None if use.layer.hints is None else "false")
         return Finding(
-            target=use.target,
+            **use.affected,
             reason=f"The {format_count(use.app.processes)} processes of {use.app.name} open {use.words} "
             f"{format_count(opens)} times, and access it by collective calls only.",
             confidence=0.6,
@@ -96,5 +92,4 @@ class DeferredOpen(Rule):
                 *comment("only while the program makes no independent calls on these files:"),
                 *hint_lines({"romio_no_indep_rw": "true"}, use.path, profile),
             ],
-            files=use.paths,
         )

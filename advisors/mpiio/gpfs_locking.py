@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from vani.advisors.commands import comment
 from vani.advisors.data_files import LayerGroup
-from vani.advisors.mpiio import mpiio_files, mpiio_uses
+from vani.advisors.mpiio import MPIIORule
 from vani.advisors.placement import gpfs_under
-from vani.advisors.rule import Answer, Evidence, Finding, Rule, Verdict, figures, known_figures
+from vani.advisors.rule import Answer, Evidence, Finding, figures, known_figures
 from vani.models.calibration import certainty
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _MAGIC = "0x47504653"
 
 
-class GpfsLocking(Rule):
+class GpfsLocking(MPIIORule):
     """MPI-IO locks a shared file on GPFS though no process needs what another one wrote.
 
     Looks at
@@ -43,17 +43,13 @@ class GpfsLocking(Rule):
     """
 
     id = "MIO004"
-    needs = ("interfaces", mpiio_files)
     settles = "locking"
     sources = ("Vani paper, section IV-D", "ROMIO on Blue Gene")
 
     # A single writer needs no locks.
     min_writers = 2
 
-    def check(self, profile: Profile, system: System) -> Verdict:
-        return self.among(self._judge(use, profile, system) for use in mpiio_uses(profile))
-
-    def _judge(self, use: LayerGroup, profile: Profile, system: System) -> Answer:
+    def judge(self, use: LayerGroup, profile: Profile, system: System) -> Answer:
         use = use.of(item for item in use.items if item.file.writers >= self.min_writers)
         if not use.items:
             return "no file is written by several processes through MPI-IO"
@@ -70,7 +66,7 @@ class GpfsLocking(Rule):
         is_blue_gene = system.forwarding is not None and bool(system.forwarding.bridge_nodes_per_io_node)
         by_system = Evidence(f"system.{place[0].removeprefix('system.')}.type", "gpfs")
         return Finding(
-            target=use.target,
+            **use.affected,
             reason=f"{use.app.name} writes {use.words} on GPFS, and no process reads what another "
             "process wrote: ROMIO's locks protect nothing there. No trace shows their cost: supply the time "
             "of a run without them.",
@@ -94,5 +90,4 @@ class GpfsLocking(Rule):
             ],
             # Without locks, a run can be fast and wrong, so no trial may set it.
             settings=(),
-            files=use.paths,
         )

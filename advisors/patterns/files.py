@@ -349,11 +349,11 @@ class FlushAfterEachWrite(FilePattern):
         return bool(item.writes) and item.flushes >= MOST * item.writes
 
 
-class SynchronousWrites(FilePattern):
+class SynchronousWrites(Pattern):
     """Each write waits for the storage.
 
     Definition
-        At least 100 writes go to files that are opened with `O_SYNC` or `O_DSYNC`: each waits for the storage
+        At least 100 writes go through descriptors opened with `O_SYNC` or `O_DSYNC`: each waits for the storage
     Why
         No write overlaps with the next, as if each were flushed.
     Source
@@ -361,13 +361,20 @@ class SynchronousWrites(FilePattern):
     """
 
     rules = ("POS014",)
-    attributes = ("synchronous_opens", "io.ops.write")
-    weight = "writes"
+    attributes = ("synchronous_opens", "synchronous_writes", "io.ops.write")
     # Our choice: a log has fewer.
     enough = 100
 
-    def shows(self, item: data_files.Item) -> bool:
-        return data_files.is_synchronous(item.file) and bool(item.writes)
+    def see(self, run: Workload) -> Seen | None:
+        # Seconds by file; without those of one descriptor, a usual write's are assumed.
+        waits = {
+            item: item.waiting_writes / item.writes * (item.io.time_s.write or 0.0)
+            for item in run.items
+            if item.waiting_writes
+        }
+        if sum(item.waiting_writes for item in waits) < self.enough:
+            return None
+        return run.in_files([*waits], *self.attributes, part=waits)
 
 
 class DirectIo(FilePattern):

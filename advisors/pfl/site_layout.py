@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from vani.advisors.data_files import app_of, extent
+from vani.advisors.data_files import extent, only
 from vani.advisors.placement import exception, places
-from vani.advisors.rule import Evidence, Finding, Rule, Target, Verdict
+from vani.advisors.rule import Evidence, Finding, Rule, Verdict, figures
 from vani.errors import InputError
 from vani.models.pfl import parse_options, usage
 from vani.models.run_time import of_files_s
@@ -93,16 +93,10 @@ class SiteLayout(Rule):
 
 
 def _finding(
-    index: int,
-    file: FileEntity,
-    place: Lustre,
-    disk: FileSystem,
-    wrong: str,
-    confidence: float,
-    profile: Profile,
+    index: int, file: FileEntity, place: Lustre, disk: FileSystem, wrong: str, confidence: float, profile: Profile
 ) -> Finding:
     return Finding(
-        target=Target("file", file.path, app_of(file)),
+        **only(file),
         reason=f"The default layout of {disk.name} does not fit: {wrong}. It is the site's: show it to "
         f"them; {exception()}. For an expected gain, supply such runs.",
         confidence=round(confidence * place.certainty, 2),
@@ -112,9 +106,7 @@ def _finding(
         evidence=[
             Evidence(f"files[{index}].path", file.path),
             Evidence(f"files[{index}].size", extent(file)),
-            Evidence(f"{place.prefix}.site_pfl", disk.site_pfl),
-            Evidence(f"{place.prefix}.targets", disk.targets),
+            *figures(disk, place.prefix, "site_pfl", "targets"),
         ],
         apply=f"look first: lfs getstripe -d {disk.mounts[0] if disk.mounts else '.'}",
-        files=frozenset({file.path}),
     )

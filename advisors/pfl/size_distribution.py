@@ -155,11 +155,9 @@ class SizeDistribution(Rule):
             f"{usage(layout, sizes[0], disk.targets).allocated} in all, its last part on "
             f"{targets_text(layout.components[-1].count or 1)}."
         )
-        if place.because:
-            reason += f" Note: {place.because}."
         return Finding(
             target=Target("directory", folder or ".", app_of(files[0][1])),
-            reason=reason,
+            reason=reason + place.note,
             confidence=round(0.6 * place.certainty, 2),
             touched_s=of_files_s([file for _, file in files], profile, "write_synced"),
             recommended={

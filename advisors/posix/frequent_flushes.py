@@ -158,7 +158,7 @@ def _often(group: Group) -> Finding:
         "low: flushing waits only for the bytes, high: only for the number of flushes",
     )
     return Finding(
-        target=group.target,
+        **group.affected,
         reason=f"{format_count(flushes)} flushes for {format_count(writes)} writes to {group.words}, "
         f"{format_bytes(size)} on average, {'take, with these writes, ' if hidden else 'take '}{format_seconds(spent)} "
         f"of the run. Each flush waits until the data is on disk." + (_APART if hidden else ""),
@@ -171,7 +171,6 @@ def _often(group: Group) -> Finding:
         gain=None if hidden else gain,
         apply=f"in the program: collect {LARGE} bytes, write them, and call fsync(fd) once, right before close(fd);\n"
         "  where each record must survive a crash, write the records of several steps with one flush",
-        files=group.paths,
     )
 
 

@@ -130,7 +130,7 @@ def _finding(group: Group, shared: list[_Shared], unit: int, known: tuple[Eviden
         for kind in sorted({access.kind for access in shared}, reverse=True)
     )
     return Finding(
-        target=group.target,
+        **group.affected,
         reason=f"{first.processes} processes {first.kind} {group.words} in "
         f"{format_count(sum(access.requests for access in shared))} requests, usually of {usual_text(first.sizes)}"
         f"{fits}; {spacing}, so several processes share each stripe or block of {format_bytes(unit)} and wait for its "
@@ -145,7 +145,6 @@ def _finding(group: Group, shared: list[_Shared], unit: int, known: tuple[Eviden
         apply="in the program, all processes of the communicator together, with the hint romio_cb_write "
         f"(romio_cb_read) enable:\n{calls}\n"
         f"or gather the pieces of a node in one process, which moves multiples of {unit} bytes from such offsets on",
-        files=group.paths,
     )
 
 

@@ -101,7 +101,7 @@ class RandomAccesses(Rule):
             files = [item for item in data_files(profile) if item.path in paths and not item.file.writers]
             findings += [
                 Finding(
-                    target=group.target,
+                    **group.affected,
                     reason=f"{counted(max(item.file.processes for item in group.items), 'process')} map {group.words} "
                     f"into memory, at most {format_bytes(entry.bytes)} together: the first touch of each page reads "
                     "from the file, a few pages at a time, in the order in which the program needs them.",
@@ -112,7 +112,6 @@ class RandomAccesses(Rule):
                     evidence=figures(entry, f"unseen[{at}]", "kind", "count", "bytes"),
                     gain=Perhaps("no call shows how long the pages take"),
                     apply=_WHOLE,
-                    files=group.paths,
                 )
                 for group in by_folder((item for item in files if item.file.processes > 1), profile)
             ]
@@ -170,7 +169,7 @@ class RandomAccesses(Rule):
                     f"  cp {path} {copy}/",
                 ]
         return Finding(
-            target=group.target,
+            **group.affected,
             reason=f"{format_share(share)} of {format_count(operations)} accesses to {group.words} "
             "are at random offsets, in requests too small for disks."
             + (
@@ -185,7 +184,6 @@ class RandomAccesses(Rule):
             evidence=group.figures("path", "io.access_pattern.random", "io.bytes.total", "io.busy_s.total"),
             gain=gain,
             apply="\n".join(lines),
-            files=group.paths,
         )
 
 

@@ -7,8 +7,8 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from vani.advisors.commands import comment, quoted_path, text_literal
-from vani.advisors.data_files import Item, app_of, is_software
-from vani.advisors.rule import Finding, Gain, Rule, Target, Verdict, known_figures
+from vani.advisors.data_files import Item, is_software, only
+from vani.advisors.rule import Finding, Gain, Rule, Verdict, known_figures
 from vani.models.run_time import of_files_s, seconds
 from vani.models.savings import broadcast_s
 from vani.units import MiB, format_bytes, format_count, format_seconds
@@ -110,7 +110,7 @@ class ReadByAll(Rule):
         spent = of_files_s([file], profile, "total")
         likely = "" if file.io.footprint.read is not None else "presumably "
         return Finding(
-            target=Target("file", file.path, app_of(file)),
+            **only(file),
             reason=f"All {format_count(file.readers)} processes read {likely}the same {format_bytes(size)} of "
             f"{file.path}: together {format_bytes(file.io.bytes.read or 0)} and {format_count(file.opens)} opens, "
             f"{format_seconds(file.io.time_s.total)} summed over the processes. One of them can read it and "
@@ -128,7 +128,6 @@ class ReadByAll(Rule):
             or "supply a rate per target or per server, as one process alone reads it (--system; "
             "`vani systems detect --measure`)",
             apply=_commands(file, size, system),
-            files=frozenset({file.path}),
         )
 
     def _gain(self, file: FileEntity, size: int, spent: float, system: System) -> Gain | None:

@@ -90,7 +90,7 @@ class ReadsPastEnd(Rule):
         else:
             text += " Not one byte arrives."
         return Finding(
-            target=group.target,
+            **group.affected,
             reason=text,
             confidence=0.6,
             touched_s=before,
@@ -99,5 +99,4 @@ class ReadsPastEnd(Rule):
             evidence=group.figures("path", "size", "io.bytes.read", "io.past_end.read"),
             gain=gain,
             apply="in the program: fstat the file once and read its size, or stop at the first short read",
-            files=group.paths,
         )

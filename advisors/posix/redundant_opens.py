@@ -198,7 +198,7 @@ class RedundantOpens(Rule):
         if gain is None:
             reason += " Which of the operations can go is not known: supply the time of a run without them."
         return Finding(
-            target=group.target,
+            **group.affected,
             reason=reason,
             confidence=0.7 if reopened else 0.4,
             touched_s=group.metadata_s(SERVED) + walks_s,
@@ -210,7 +210,6 @@ class RedundantOpens(Rule):
             apply="in the program:\n"
             "  open each file once, on the processes that read or write it, and close it after the last access;\n"
             "  stat on one process and broadcast the result",
-            files=group.paths,
             removes=frozenset({"reuse", "order", "read-ahead"}) if reopened else frozenset(),
         )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
@@ -24,6 +25,12 @@ _DEFINED_FIRST: Final = (
     "in the program: define all dimensions, variables and attributes, then leave define mode once, before any data\n"
     "  (nc_enddef, ncmpi_enddef; in netCDF4-python all createVariable and attributes before the first assignment),\n"
     "  or reserve room for a header that grows: nc__enddef(ncid, 65536, 4, 0, 4)"
+)
+_IN_FILE_ORDER: Final = (
+    "in the program: a buffer is read, changed in part and written back for each piece, so fill it in one go\n"
+    "  write all levels, variables or steps that lie side by side in the file in one call\n"
+    "  loop in the file's order of dimensions (the last varies fastest in C, the first in Fortran), or transpose\n"
+    "  where a library has the buffer, make it larger: H5Pset_sieve_buf_size(fapl, 16777216)"
 )
 
 
@@ -50,9 +57,11 @@ class RepeatedTraffic(Rule):
         Each time costs a call, and a trip to the servers if the client's cache has dropped the bytes: the file is
         larger than the memory left for it, others write it, or it is opened again.
     Recommends
-        Read once and keep the needed bytes in memory, and write when the bytes are final. For a file that a process
-        copies over itself: define all of it before the first data, because a library without room for a longer header
-        moves everything behind it (netCDF's define mode).
+        Bytes that are only read, or only written: read once and keep the needed bytes in memory, and write when the
+        bytes are final. Bytes that a process reads and writes at the same place again and again are a buffer that each
+        piece fills in part: all levels in one call, dimensions in the order of the file. For a file that a process
+        copies over itself, read at one place and written further back: define all of it before the first data, because
+        a library without room for a longer header moves everything behind it (netCDF's define mode).
     Stays silent when
         Bytes are moved once; little is moved; a file is opened for each time that it is written, as checkpoints are;
         distinct bytes are not known; all processes read the same file once each (POS001); most accesses are small
@@ -185,7 +194,7 @@ class RepeatedTraffic(Rule):
             again,
             group.data_s(accesses),
             [figure for a in accesses[:5] for figure in a.figures("path", "io.bytes.{done}", "io.footprint.{done}")],
-            within=all(is_moved_within(item.file) for item in group.items),
+            remedy=_remedy(group.items, again),
         )
         return replace(finding, files=group.paths)
 
@@ -206,7 +215,7 @@ class RepeatedTraffic(Rule):
         before: float,
         evidence: list[Evidence],
         *,
-        within: bool = False,
+        remedy: tuple[str, dict[str, Value], str] = ("the same bytes again and again", {}, ""),
     ) -> Finding:
         parts, lines = [], ["in the program:"]
         for reads, verb, todo in (
@@ -218,22 +227,32 @@ class RepeatedTraffic(Rule):
                 parts.append(f"{format_bytes(moved)} are {verb} where {format_bytes(needed)} are enough")
                 lines.append(todo)
         moved, needed = sum(traffic.moved for traffic in again), sum(traffic.needed for traffic in again)
-        settings: dict[str, Value] = {"bytes": needed}
-        if within:
-            lines, settings = [_DEFINED_FIRST], {"bytes": needed, "define": "before the first data"}
-        why = "a library copies data after a growing object" if within else "the same bytes again and again"
+        why, settings, line = remedy
         return Finding(
             target=target,
             reason=f"Of {group}, {' and '.join(parts)}: {why}.",
             confidence=0.6,
             touched_s=before,
-            recommended=settings,
+            recommended={"bytes": needed, **settings},
             current={"bytes": moved, "times": moved / needed},
             evidence=evidence,
-            gain=_gain(moved, needed, before)
-            or "supply a trace with times",
-            apply="\n".join(lines),
+            gain=Gain.at_best(
+                "data_time_s", before, after=before * needed / moved, best=before * needed / moved,
+                method="each time costs the same; low: a cache serves all but the first as fast as memory",
+            ) or "supply a trace with times",
+            apply=line or "\n".join(lines),
         )
+
+
+def _remedy(items: Iterable[Item], again: Iterable[Again]) -> tuple[str, dict[str, Value], str]:
+    """Why the bytes move again, what to set, and lines for the program; no lines where memory is the remedy."""
+    read, written = (sum(traffic.moved for traffic in again if traffic.reads is reads) for reads in (True, False))
+    if all(is_moved_within(item.file) for item in items):
+        return "a library copies data after a growing object", {"define": "before the first data"}, _DEFINED_FIRST
+    # In a buffer, as much is written back as was read.
+    if min(read, written) >= max(read, written) / 2 and all(item.file.writers == 1 for item in items):
+        return "a buffer is read and written back for each piece", {"order": "of the file"}, _IN_FILE_ORDER
+    return "the same bytes again and again", {}, ""
 
 
 def _is_recreated(item: Item) -> bool:
@@ -242,10 +261,3 @@ def _is_recreated(item: Item) -> bool:
         return generations_of(item.file) > 1
     writes = Access(item, reads=False)
     return writes.bytes > writes.distinct > 0 and item.file.opens * writes.distinct >= writes.bytes * writes.processes
-
-
-def _gain(moved: int, needed: int, before: float) -> Gain | None:
-    return Gain.at_best(
-        "data_time_s", before, after=before * needed / moved, best=before * needed / moved,
-        method="each time costs the same; low: a cache serves all but the first as fast as memory",
-    )  # fmt: skip

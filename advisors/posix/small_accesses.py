@@ -161,7 +161,7 @@ class SmallAccesses(Rule):
         reads = sum(access.count if access.reads else -access.count for access in small) > 0
         first, layers = group.items[0], layers_of(profile)
         return Finding(
-            target=group.target,
+            **group.affected,
             reason=f"{format_count(count)} of {format_count(moved)} requests to {group.words} "
             f"({format_share(share)}) have less than {format_bytes(self.small)}, usually "
             f"{usual_text(Access(first, reads).sizes)}. Pieces of {LARGE // MiB} MiB would need only "
@@ -180,7 +180,6 @@ class SmallAccesses(Rule):
             gain=aggregated("data_time_s", before, rows, Access(first, small[0].reads), system)
             or "supply a trace with times",
             apply=_lines(first.file, layers.get(first.path, {}), language_of(group.app, profile), reads=reads),
-            files=group.paths,
         )
 
 

@@ -309,9 +309,14 @@ def files(
     # Opens by their flags, which not every source stores.
     flagged = {
         name: survey.at(measured.listed, name).tolist()
-        for name in ("direct_opens", "synchronous_opens")
+        for name in ("direct_opens", "synchronous_opens", "synchronous_writes")
         if name in survey.columns
     }
+    if "synchronous_writes" in flagged:
+        # Where the tracer does not follow descriptors, all opens together decide.
+        waits, opens, writes = (survey.at(measured.listed, n) for n in ("synchronous_opens", "opens", "writes"))
+        all_wait = (waits > 0) & (waits == opens)
+        flagged["synchronous_writes"] = np.where(all_wait, writes, flagged["synchronous_writes"]).tolist()
     # A removal at the end makes no room for another file.
     remains = role_of[measured.listed] != ROLES.index("temporary")
     creations = np.zeros(len(measured.listed), np.int64)
@@ -341,7 +346,7 @@ def files(
                 readers=columns_of_file["readers"],
                 writers=columns_of_file["writers"],
                 opens=columns_of_file["opens"],
-                **{name: opens[i] or None for name, opens in flagged.items()},
+                **{name: counts[i] or None for name, counts in flagged.items()},
                 generations=generations[i] if generations[i] > 1 else None,
                 interface=None if layer is None or not caller_known else layer_name(layer),  # type: ignore[arg-type]
                 stride=strides.get(code),

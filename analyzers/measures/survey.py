@@ -136,9 +136,9 @@ class SurveyedFiles:
 
     files: IntTable
     """By file code: calls (reads, writes, metadata, syncs, opens, makes, empties, looks, streams, resizes, unfollowed,
-    writable, stream_opens, direct_opens, synchronous_opens, closes), bytes_read and bytes_written, time and
-    metadata_time (ns), furthest_seek (bytes, -1: none), open_us (sum of close times minus open times) and times;
-    without the latter if no times are known."""
+    writable, stream_opens, direct_opens, synchronous_opens, synchronous_writes, closes), bytes_read and bytes_written,
+    time and metadata_time (ns), furthest_seek (bytes, -1: none), open_us (sum of close times minus open times) and
+    times; without the latter if no times are known."""
     moments: int = BUCKETS
     """Number of moments of the run at which the ends of files are known."""
     records_creation: bool = True
@@ -258,6 +258,7 @@ class _Collector:
         resized = (flags & Flag.RESIZE) != 0
         uses = (kind <= Kind.WRITE) | ((flags & Flag.OPEN) != 0)
         every = np.ones(len(kind), np.bool_)
+        waits = ((flags & SYNCHRONOUS) != 0) & (kind == Kind.WRITE) & (layer <= Layer.STDIO)
 
         def least(values: NDArray[np.int64], some: NDArray[np.bool_]) -> NDArray[np.int64]:
             lowest = np.full(len(group.keys), _NEVER)
@@ -306,6 +307,7 @@ class _Collector:
             "stream_opens": group.sum(count, ((flags & Flag.OPEN) != 0) & (layer == Layer.STDIO)),
             "direct_opens": group.sum(count, (flags & DIRECT) != 0),
             "synchronous_opens": group.sum(count, (flags & _SYNCHRONOUS_OPEN) == _SYNCHRONOUS_OPEN),
+            "synchronous_writes": group.sum(count, waits),
             "closes": group.sum(count, (flags & Flag.CLOSE) != 0),
             "first_open": least(first, (flags & Flag.OPEN) != 0),
             "last_close": most(last, (flags & Flag.CLOSE) != 0),

@@ -277,8 +277,8 @@ class Counts:
     are 0."""
     totals: MovedByProcess
     files: int_table.IntTable
-    """By file code, for included calls: reads, writes, metadata, syncs, opens, direct_opens, synchronous_opens, makes,
-    empties, looks, removes, bytes_read, bytes_written."""
+    """By file code, for included calls: reads, writes, metadata, syncs, opens, direct_opens, synchronous_opens,
+    synchronous_writes, makes, empties, looks, removes, bytes_read, bytes_written."""
     users: int_table.IntTable | None
     """By combined key of app and file + 1, for files that are written and read, under their last name: number of
     processes that are readers, writers, and both. None if there are too many to keep."""
@@ -475,6 +475,7 @@ class _Counter:
             "removes": having(Flag.REMOVE),
             "direct_opens": (flags & DIRECT) != 0,
             "synchronous_opens": having(Flag.OPEN) & having(SYNCHRONOUS),
+            "synchronous_writes": (kind == Kind.WRITE) & having(SYNCHRONOUS) & (rows.layer[at] <= Layer.STDIO),
             "resizes": having(Flag.RESIZE),
             "streams": created & (rows.layer[at] == Layer.STDIO),
             "unfollowed": (flags & (Flag.OPEN | Flag.WRITABLE)) == Flag.WRITABLE,

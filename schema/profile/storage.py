@@ -152,6 +152,7 @@ class FileEntity(SparseModel):
         "components",
         "direct_opens",
         "synchronous_opens",
+        "synchronous_writes",
         "generations",
         "object_size",
     )
@@ -184,6 +185,12 @@ class FileEntity(SparseModel):
         default=None,
         description="number of opens with O_SYNC or O_DSYNC, which make each write wait until the data is on storage; "
         "null, and left out, under the same conditions as `direct_opens`",
+    )
+    synchronous_writes: AtLeastOne | None = Field(
+        default=None,
+        description="number of writes that certainly go through descriptors with one of these flags: where the source "
+        "follows descriptors, those of each; else all writes of files that every open opens so; null, and left out, "
+        "if there are none",
     )
     generations: AtLeastOne | None = Field(
         default=None,

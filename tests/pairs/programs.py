@@ -65,6 +65,29 @@ def again(folder: Path, *, after: bool) -> None:
             file.read()
 
 
+def levels(folder: Path, *, after: bool) -> None:
+    """Change a value of each block of a field: a pass over the file for each of 64 levels, or all levels in one."""
+    name = folder / "field"
+    name.write_bytes(bytes(4 << 20))
+    descriptor = os.open(name, os.O_RDWR)
+    for _ in range(1 if after else 64):
+        for place in range(0, 4 << 20, 1 << 18):
+            block = bytearray(os.pread(descriptor, 1 << 18, place))
+            block[:64] = bytes(64)
+            os.pwrite(descriptor, block, place)
+
+
+def header(folder: Path, *, after: bool) -> None:
+    """Move the data behind a header that grows six times, from its end, or reserve room for the header."""
+    name, size, piece = folder / "records", 8 << 20, 1 << 18
+    name.write_bytes(bytes(size))
+    descriptor = os.open(name, os.O_RDWR)
+    for grown in range(0 if after else 6):
+        for place in reversed(range(grown * 4096, size + grown * 4096, piece)):
+            os.pwrite(descriptor, os.pread(descriptor, piece, place), place + 4096)
+    os.pwrite(descriptor, b"x" * 4096 * 6, 0)
+
+
 def offsets(folder: Path, *, after: bool) -> None:
     """Read pieces of 4 KiB in a random order, or in the order of the file."""
     name, order = folder / "table", list(range(3000))

@@ -21,8 +21,10 @@ from benchmarks.first_advice import unpacked
 from tests.pairs.programs import PROGRAMS
 from vani.advisors.catalogue import rules
 from vani.advisors.libraries import LIBRARIES
+from vani.advisors.rule import value_at
 
 FOLDER = Path(__file__).parent
+OWN = FOLDER / "traces"
 PAIRS: dict[str, dict[str, Any]] = yaml.safe_load((FOLDER / "pairs.yaml").read_text())
 LIBRARY_PAIRS: dict[str, dict[str, str]] = yaml.safe_load((FOLDER / "libraries.yaml").read_text())
 MACHINE = "generic-lustre"
@@ -35,23 +37,38 @@ def far():
         yield Path(folder)
 
 
-def of_kind(kind: str, *, by_day: tuple[str, ...] = ()) -> list[Any]:
-    """The rules with this kind of pair; those that are not by day are slow."""
-    named = [rule for rule, pair in PAIRS.items() if kind in pair]
-    return [pytest.param(rule, marks=() if rule in by_day else pytest.mark.slow) for rule in named]
+def programs_by_rule() -> list[Any]:
+    """Rules and programs of pairs that run; those that are not by day are slow."""
+    return [
+        pytest.param(rule, program, marks=() if pair.get("by_day") else pytest.mark.slow)
+        for rule, pair in PAIRS.items()
+        for program in (pair["run"] if isinstance(pair.get("run"), list) else [pair["run"]] if "run" in pair else [])
+    ]
+
+
+def recorded() -> list[Any]:
+    return [pytest.param(rule, marks=pytest.mark.slow) for rule, pair in PAIRS.items() if "recorded" in pair]
 
 
 def numbered(advice: vani.Advice) -> list[str]:
     return [entry.rule for entry in advice.recommendations if entry.severity != "info" and entry.rule != "MAT001"]
 
 
-def is_silent(rule: str, pair: dict[str, Any], advice: vani.Advice) -> None:
+def is_silent(rule: str, pair: dict[str, Any], profile: vani.Profile, advice: vani.Advice) -> None:
+    """The rule has nothing to recommend after the change, its pattern is gone, and what it promised is reached."""
+    for attribute, (least, most) in pair.get("reaches", {}).items():
+        assert least <= value_at(profile, attribute) <= most, attribute
     assert rule not in numbered(advice)
     assert next(entry.why for entry in advice.no_recommendation if entry.rule == rule)
     assert pair.get("gone") not in {seen.pattern for seen in advice.diagnosis or ()}
 
 
-def advice_on(program: str, state: str, folder: Path, ranks: int) -> vani.Advice:
+def judged(trace: Path, store: Path) -> tuple[vani.Profile, vani.Advice]:
+    profile = vani.profile(trace, store=store)
+    return profile, vani.advise(profile, system=MACHINE)
+
+
+def advice_on(program: str, state: str, folder: Path, ranks: int) -> tuple[vani.Profile, vani.Advice]:
     data, trace = folder / "data", folder / "trace"
     data.mkdir(parents=True)
     PROGRAMS.get(f"before_{program}", Path.exists)(data)
@@ -59,7 +76,7 @@ def advice_on(program: str, state: str, folder: Path, ranks: int) -> vani.Advice
     started = ["mpirun", "-n", str(ranks)] if ranks else []
     command = [*traced, *started, sys.executable, FOLDER / "programs.py", program, state, data]
     subprocess.run(command, check=True, capture_output=True)
-    return vani.advise(vani.profile(trace, store=folder / "store"), system=MACHINE)
+    return judged(trace, folder / "store")
 
 
 def test_every_rule_has_a_pair_or_a_reason():
@@ -72,17 +89,17 @@ def test_every_rule_has_a_pair_or_a_reason():
 
 
 @pytest.mark.skipif(shutil.which("strace") is None, reason="strace is not installed")
-@pytest.mark.parametrize("rule", of_kind("run", by_day=tuple(rule for rule in PAIRS if PAIRS[rule].get("by_day"))))
-def test_a_rule_survives_its_own_advice(rule, far):
+@pytest.mark.parametrize(("rule", "program"), programs_by_rule())
+def test_a_rule_survives_its_own_advice(rule, program, far):
     pair = PAIRS[rule]
     ranks = pair.get("ranks", 0)
     if ranks and shutil.which("mpirun") is None:
         pytest.skip("mpirun is not installed")
     for number in range(2):
-        given = advice_on(pair["run"], "before", far / f"before{number}", ranks)
+        _, given = advice_on(program, "before", far / f"before{number}", ranks)
         assert rule in numbered(given)
         assert pair.get("gone") in {None, *(seen.pattern for seen in given.diagnosis)}
-    is_silent(rule, pair, advice_on(pair["run"], "after", far / "after", ranks))
+    is_silent(rule, pair, *advice_on(program, "after", far / "after", ranks))
 
 
 @pytest.mark.slow
@@ -91,20 +108,20 @@ def test_a_rule_survives_its_own_advice(rule, far):
 def test_a_library_gets_its_own_remedy_and_then_silence(library, far):
     assert library in {known.name for known in LIBRARIES}
     pair = LIBRARY_PAIRS[library]
-    given = advice_on(pair["run"], "before", far / "before", 0)
+    _, given = advice_on(pair["run"], "before", far / "before", 0)
     first = next(entry for entry in given.recommendations if entry.rule in numbered(given))
     assert (first.rule, pair["says"] in "\n".join(first.apply)) == (pair["rule"], True)
-    assert numbered(advice_on(pair["run"], "after", far / "after", 0)) == []
+    assert numbered(advice_on(pair["run"], "after", far / "after", 0)[1]) == []
 
 
-@pytest.mark.skipif(not RECORDED.is_dir(), reason="the recorded runs are not here")
-@pytest.mark.parametrize("rule", of_kind("recorded"))
+@pytest.mark.parametrize("rule", recorded())
 def test_a_rule_survives_its_advice_in_recorded_runs(rule, tmp_path):
     pair = PAIRS[rule]
-    before, after = (
-        vani.advise(vani.profile(unpacked(RECORDED / name, tmp_path), store=tmp_path / f"{name}.store"), system=MACHINE)
-        for name in pair["recorded"]
-    )
-    assert rule in numbered(before)
-    assert pair.get("gone") in {None, *(seen.pattern for seen in before.diagnosis)}
-    is_silent(rule, pair, after)
+    traces = [OWN / name if (OWN / name).exists() else RECORDED / name for name in pair["recorded"]]
+    if not all(trace.exists() for trace in traces):
+        pytest.skip("the recorded runs are not here")
+    *before, after = (judged(unpacked(trace, tmp_path), tmp_path / f"{trace.name}.store") for trace in traces)
+    for _, given in before:
+        assert rule in numbered(given)
+        assert pair.get("gone") in {None, *(seen.pattern for seen in given.diagnosis)}
+    is_silent(rule, pair, *after)

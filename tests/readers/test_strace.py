@@ -444,6 +444,26 @@ def test_files_opened_with_direct_io_are_marked(tmp_path):
     assert [sorted(file.keys() & {"synchronous_opens"}) for file in found.model_dump()["files"]].count([]) == 2
 
 
+def test_writes_count_as_waiting_by_descriptor(tmp_path):
+    plain, waits = "O_RDWR|O_CREAT, 0666) = 3</db>", "O_WRONLY|O_DSYNC) = 4</db>"
+    log = written(
+        tmp_path,
+        *(f'7 openat(AT_FDCWD</>, "db", {opened} <0.000010>' for opened in (plain, waits)),
+        *['7 pwrite64(3</db>, ""..., 4096, 8192) = 4096 <0.000010>'] * 5,
+        *['7 pwrite64(4</db>, ""..., 4096, 0) = 4096 <0.000010>'] * 2,
+        "7 clone(child_stack=NULL, flags=SIGCHLD) = 8 <0.000010>",
+        # A forked process inherits the descriptor, and a new open of its own replaces it.
+        '8 pwrite64(4</db>, ""..., 4096, 0) = 4096 <0.000010>',
+        "8 close(4</db>) = 0 <0.000010>",
+        '8 openat(AT_FDCWD</>, "db", O_WRONLY) = 4</db> <0.000010>',
+        '8 pwrite64(4</db>, ""..., 4096, 0) = 4096 <0.000010>',
+        '7 pwrite64(4</db>, ""..., 4096, 0) = 4096 <0.000010>',
+    )
+    [file] = vani.profile(log, store=tmp_path / "store").files
+    assert (file.opens, file.synchronous_opens) == (3, 1)
+    assert (file.io.ops.write, file.synchronous_writes) == (10, 4)
+
+
 def test_bytes_that_one_program_hands_to_another_are_known(tmp_path):
     (tmp_path / "traces").mkdir()
     for name, lines_ in (

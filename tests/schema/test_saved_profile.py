@@ -16,7 +16,7 @@ GOLDEN = Path(__file__).resolve().parents[1] / "golden"
 EXAMPLE = GOLDEN / "v3-cm1like-16r.yaml"
 OPTIONAL = {
     *(("stripe_count",), ("stripe_size",), ("components",)),
-    *(("direct_opens",), ("synchronous_opens",), ("generations",), ("object_size",)),
+    *(("direct_opens",), ("synchronous_opens",), ("synchronous_writes",), ("generations",), ("object_size",)),
 }
 OF_FILE = ("path", "format", "size", "role", "access", "processes", "format_attributes", "stripe_count", "stripe_size")
 OF_IO = ("bytes", "ops", "time_s", "transfer_size", "access_pattern")

@@ -390,7 +390,10 @@ def _synced(io: IOStats) -> str:
 def _waiting(profile: Profile) -> str:
     """Writes to files opened with O_SYNC or O_DSYNC, if these take at least half of the I/O time."""
     whole = profile.workflow.io.time_s.total
-    waited = sum(file.io.time_s.write or 0.0 for file in profile.files if file.synchronous_opens)
+    waited = sum(
+        (file.io.time_s.write or 0.0) * (file.synchronous_writes or 0) / max(1, file.io.ops.write)
+        for file in profile.files
+    )
     if not whole or waited < whole / 2:
         return ""
     return f" Writes that wait for the storage (O_SYNC or O_DSYNC): {_part(min(1.0, waited / whole))} of it."

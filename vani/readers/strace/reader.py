@@ -28,7 +28,7 @@ from vani.readers.signatures import NO_VALUE
 from vani.readers.strace import host_of, logs_of, pid_of, rank_of, system_calls
 from vani.readers.strace.lines import Calls, LineReader, Spellings
 from vani.readers.strace.processes import Bystanders, Processes, Scripts, app_names, command_of
-from vani.readers.strace.rows import ROWS, refused_locks, rows_of
+from vani.readers.strace.rows import ROWS, Descriptors, refused_locks, rows_of
 from vani.readers.strace.system_calls import CALLS, RING, WANTED, Names, kind_of
 from vani.readers.trace_reader import Limit, some_ranks
 from vani.units import counted
@@ -174,6 +174,7 @@ class _Scan:
         self._path = path
         self._logs = logs_of(path)
         self._processes = Processes(reused=len(self._logs) == 1 or rank_of(self._logs[0]) is not None)
+        self._descriptors = Descriptors(self._processes)
         self._paths = PathTable()
         self._spellings = Spellings(self._paths)
         self._spool = Spool(ROWS, by="thread")
@@ -260,7 +261,7 @@ class _Scan:
             self._maps.see(block.calls, self._spellings)
             self._refused.update(refused_locks(block.calls))
             self._timed += int((block.calls.took >= 0).sum())
-            self._add(rows_of(block.calls, thread, folders, self._spellings))
+            self._add(rows_of(block.calls, thread, folders, self._spellings, self._descriptors))
         number = len(self._processes.begun_by)
         self._rank_of_log += [-1 if rank is None else rank] * (number - len(self._rank_of_log))
         self._report(log, lines)

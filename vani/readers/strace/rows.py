@@ -19,7 +19,7 @@ from vani.readers.functions import PositionRule
 from vani.readers.scanned import batch_of
 from vani.readers.signatures import NO_VALUE
 from vani.readers.strace.lines import Calls, Spellings, named_first
-from vani.readers.strace.processes import Folders
+from vani.readers.strace.processes import Folders, Processes
 from vani.readers.strace.system_calls import CALLS, FUNCTIONS, LOCKS, SUBMITTED, Names, Offset
 
 Ints = NDArray[np.int64]
@@ -169,7 +169,37 @@ class _Columns:
     value: Ints
 
 
-def rows_of(calls: Calls, thread: Ints, folders: Folders, spellings: Spellings) -> pa.RecordBatch:
+class Descriptors:
+    """Descriptors whose writes wait for the storage. Forked processes inherit them; duplicates are not followed."""
+
+    def __init__(self, processes: Processes) -> None:
+        self._processes = processes
+        self._waits: dict[tuple[int, int], bool] = {}
+        """By first thread of the process and number of the descriptor, from the first such open on."""
+
+    def mark(self, flags: NDArray[np.int16], writes: Bools, args: pa.Array, value: Ints, thread: Ints) -> None:
+        """Set `SYNCHRONOUS` on the writes of a block through these descriptors; columns of shape (calls,)."""
+        opens = (flags & Flag.OPEN) != 0
+        if not self._waits and not (flags[opens] & SYNCHRONOUS).any():
+            return
+        rows = np.flatnonzero(opens | writes)
+        used = _numbers(args.take(to_arrow(rows)), r"^(?P<n>\d+)<", "n").tolist()
+        first, parents = self._processes.leaders().tolist(), self._processes.parents
+        columns = (rows, opens[rows], flags[rows] & SYNCHRONOUS, value[rows], thread[rows])
+        for row, is_open, waits, number, process, other in zip(*(c.tolist() for c in columns), used, strict=True):
+            at = first[process]
+            if is_open:
+                self._waits[at, number] = bool(waits)
+                continue
+            while (at, other) not in self._waits and parents[at] >= 0:
+                at = first[parents[at]]
+            if self._waits.get((at, other)):
+                flags[row] |= SYNCHRONOUS
+
+
+def rows_of(
+    calls: Calls, thread: Ints, folders: Folders, spellings: Spellings, descriptors: Descriptors
+) -> pa.RecordBatch:
     """The rows (`ROWS`) of a block's calls that work on files, by start time."""
     selected = _on_files(calls)
     order, name = np.flatnonzero(selected >= 0), selected[selected >= 0]
@@ -199,6 +229,7 @@ def rows_of(calls: Calls, thread: Ints, folders: Folders, spellings: Spellings) 
     missing = looks & to_numpy(pc.is_in(calls.error.take(to_arrow(order)), _MISSING))
     columns.flags[missing] |= int(FAILED)
     columns.flags[~ok & ((_TABLE["flags"][name] & int(LOCK)) != 0) & ~looks] |= int(LOCK | FAILED)
+    descriptors.mark(columns.flags, moves & (kind == Kind.WRITE), args, value, thread[order])
     second = _second_files(columns, name, args, ok, spellings)
     took = np.maximum(calls.took[order], 0)
     batch = {

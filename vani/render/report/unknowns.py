@@ -55,7 +55,8 @@ _NULL: Final = re.compile(r"\b[Nn]ull:? ((?:if(?! unknown)|where|without|for|as|
 _LEFT_OUT = (
     *("files[].stripe_count", "files[].stripe_size", "files[].components", "files[].object_size"),
     *("job.id", "job.user", "job.command"),
-    *("files[].direct_opens", "files[].synchronous_opens", "files[].generations", "dataset.compression"),
+    *("files[].direct_opens", "files[].synchronous_opens", "files[].synchronous_writes", "files[].generations"),
+    "dataset.compression",
     *("files[].object_size", "lookups[].search_path", "middleware.memory_used_share"),
 )
 """Documents omit these if no source records them."""
