@@ -1,5 +1,6 @@
 """Fixtures for all tests."""
 
+import gc
 import os
 import re
 import shutil
@@ -33,6 +34,8 @@ def pytest_configure(config: pytest.Config) -> None:
     The user's own cache is neither read nor filled, since every profile would examine all stores in it. Workers
     share what they decode.
     """
+    # As the command `vani` does.
+    gc.set_threshold(200_000, 50, 50)
     # Compiling Vani and the tests again takes a third of the time of each process that a test starts.
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     sys.dont_write_bytecode = False
@@ -66,6 +69,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         for number, item in enumerate(of_test):
             if number not in sample:
                 item.add_marker("slow")
+
+
+def pytest_collection_finish() -> None:
+    """Exempt modules and collected tests from garbage collection: searching them takes 0.4 s each time."""
+    gc.collect()
+    gc.freeze()
 
 
 STATUS, CLEAR = Path("/proc/self/status"), Path("/proc/self/clear_refs")

@@ -8,6 +8,8 @@ from collections import Counter
 from functools import cache
 from pathlib import Path
 
+from parsed_code import parsed, statements
+
 ROOT = Path(__file__).resolve().parent.parent
 CODE = ("vani", "schema", "analyzers", "advisors")
 
@@ -25,7 +27,7 @@ SHAPELESS = re.compile(r"utils?|helpers?|managers?|common|misc|stuff")
 def trees() -> dict[str, ast.Module]:
     """Parsed modules by path; rglob does not follow the three links, so each counts once."""
     return {
-        path.relative_to(ROOT).as_posix(): ast.parse(path.read_text(encoding="utf-8"))
+        path.relative_to(ROOT).as_posix(): parsed(path)
         for folder in CODE
         for path in sorted((ROOT / folder).rglob("*.py"))
     }
@@ -48,9 +50,8 @@ def fillers(tree: ast.Module) -> int:
 
 def docstrings(tree: ast.Module) -> list[str]:
     """Docstrings of modules, classes and functions, and of attributes."""
-    bodies = (node.body for node in ast.walk(tree) if isinstance(getattr(node, "body", None), list))
-    statements = (statement.value for body in bodies for statement in body if isinstance(statement, ast.Expr))
-    return [text.value for text in statements if isinstance(text, ast.Constant) and isinstance(text.value, str)]
+    texts = (statement.value for statement in statements(tree) if isinstance(statement, ast.Expr))
+    return [text.value for text in texts if isinstance(text, ast.Constant) and isinstance(text.value, str)]
 
 
 def by_room(count) -> dict[str, int]:
@@ -71,6 +72,6 @@ def test_docstrings_begin_with_a_noun_or_a_verb():
 def test_names_of_modules_classes_and_functions_are_meaningful():
     names = {Path(path).stem for path in trees()}
     for tree in trees().values():
-        names |= {node.name for node in ast.walk(tree) if isinstance(node, (ast.ClassDef, ast.FunctionDef))}
+        names |= {node.name for node in statements(tree) if isinstance(node, (ast.ClassDef, ast.FunctionDef))}
     wrong = {name for name in names if SHAPELESS.fullmatch(name.lower()) or name.lower() in FILLERS}
     assert wrong == set()

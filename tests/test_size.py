@@ -14,6 +14,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from parsed_code import parsed, statements, statements_in
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGES = {"vani": "vani", "analyzers": "vani.analyzers", "advisors": "vani.advisors", "schema": "vani.schema"}
@@ -61,23 +62,17 @@ def tracked(*folders: str) -> list[str]:
     return [name for name in listed.split("\0") if name and (ROOT / name).is_file()]
 
 
-@cache
-def tree_of(path: str) -> ast.Module:
-    return ast.parse((ROOT / path).read_text())
-
-
 def lines_of(path: str) -> tuple[set[int], set[int]]:
     """Numbers of the lines of code, and of those that are imports or `__all__`."""
     documented, imports = set(), set()
-    for node in ast.walk(tree_of(path)):
-        span = set(range(getattr(node, "lineno", 0), (getattr(node, "end_lineno", 0) or 0) + 1))
+    for node in statements(parsed(ROOT / path)):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) and node.body:
             first = node.body[0]
             if isinstance(first, ast.Expr) and isinstance(getattr(first.value, "value", None), str):
                 documented |= set(range(first.lineno, (first.end_lineno or 0) + 1))
         target = node.targets[0] if isinstance(node, ast.Assign) else getattr(node, "target", None)
         if isinstance(node, ast.Import | ast.ImportFrom) or getattr(target, "id", "") == "__all__":
-            imports |= span
+            imports |= set(range(node.lineno, node.end_lineno + 1))
     texts = enumerate((ROOT / path).read_text().splitlines(), 1)
     code = {number for number, text in texts if text.strip() and not text.strip().startswith("#")} - documented
     return code, imports & code
@@ -87,7 +82,7 @@ def imports_inside_functions(node: ast.AST, *, inside: bool = False) -> int:
     if isinstance(node, ast.Import | ast.ImportFrom):
         return int(inside)
     inside = inside or isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-    return sum(imports_inside_functions(child, inside=inside) for child in ast.iter_child_nodes(node))
+    return sum(imports_inside_functions(child, inside=inside) for child in statements_in(node))
 
 
 def circular_imports() -> int:
@@ -102,14 +97,14 @@ def circular_imports() -> int:
     graph = nx.DiGraph()
     for name, path in names.items():
         package = name if path.endswith("__init__.py") else name.rpartition(".")[0]
-        for target in imported(tree_of(path), package, names):
+        for target in imported(parsed(ROOT / path), package, names):
             if target in names and target not in {name, package}:
                 graph.add_edge(name, target)
     return sum(len(found) > 1 for found in nx.strongly_connected_components(graph))
 
 
 def imported(node: ast.AST, package: str, names: dict[str, str]):
-    for child in ast.iter_child_nodes(node):
+    for child in statements_in(node):
         if isinstance(child, ast.Import):
             yield from (alias.name for alias in child.names)
         elif isinstance(child, ast.ImportFrom):
@@ -117,7 +112,7 @@ def imported(node: ast.AST, package: str, names: dict[str, str]):
             base = ".".join([*above, *([child.module] if child.module else [])])
             for alias in child.names:
                 yield f"{base}.{alias.name}" if f"{base}.{alias.name}" in names else base
-        elif not isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+        elif not isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef):
             yield from imported(child, package, names)
 
 
@@ -141,7 +136,7 @@ def figures(tmp_path) -> dict[str, float]:
         counted[f"lines of the {side}"] += len(code)
         counted["imports"] += len(imports)
         counted["small modules"] += len(code) < SMALL and not path.endswith("__init__.py")
-        counted["imports inside functions"] += imports_inside_functions(tree_of(path))
+        counted["imports inside functions"] += imports_inside_functions(parsed(ROOT / path))
     for folder in ("benchmarks", "tests"):
         counted[f"lines of {folder}"] = sum(len(lines_of(path)[0]) for path in tracked(folder) if path.endswith(".py"))
     for path in tracked(*PACKAGES, ".ci", "packaging"):
