@@ -24,7 +24,7 @@ from vani.centre.plan.placement.layouts import Extent, setstripe
 from vani.centre.plan.placement.search import Floats, Stripes, Targets, least_level, renumbered
 from vani.centre.plan.placement_advice import answers_to, notes_of, pinning
 from vani.centre.plan.placement_methods import Chosen, Method, Pool, choose
-from vani.centre.plan.placement_times import RULES, Trials, costs_of, paces_of
+from vani.centre.plan.placement_times import OTHER_RATES, RULES, Trials, costs_of, has_rates, paces_of
 from vani.centre.plan.schema import plans
 from vani.centre.plan.schema.jobs import Jobs
 from vani.centre.plan.schema.snapshot import Snapshot
@@ -33,7 +33,7 @@ from vani.centre.plan.simulate.machine import turns_of
 from vani.errors import InputError
 from vani.schema.advice import Expected
 from vani.schema.settings import PathLike
-from vani.units import counted, format_bytes, format_number, format_share
+from vani.units import counted, format_bytes, format_number, format_rate, format_share
 
 if TYPE_CHECKING:
     from vani.centre.plan.schema.snapshot import Target
@@ -121,6 +121,12 @@ def place(
     cost = None if least is None or mean <= 0 else max(1.0, least / mean)
     is_least = least is not None and (chosen.is_least or after.fullest <= least * (1 + 1e-9))
     pin, why = pinning(after, ranges, settings)
+    for rate in OTHER_RATES if pin and not has_rates(snapshot) else ():
+        others = Trials.of(jobs, whole, snapshot, pool.targets, settings, rate)
+        other_s = others.seconds(extents_of_plan(placed, {job.name for job in jobs.jobs}))
+        costs = costs_of(load, part.targets, None if other_s is None else other_s / others.ideal_s)
+        if not pinning(costs, [others.range_of(rule) for rule in RULES[:2]], settings)[0]:
+            pin, why = False, f"{why}; not so with targets of {format_rate(rate)}, and the snapshot lacks their rates"
     return plans.PlacePlan(
         version=vani.__version__,
         inputs=list(inputs),

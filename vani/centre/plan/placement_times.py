@@ -49,6 +49,8 @@ _POLICIES: Final[dict[Rule, Literal["lsa", "round_robin", "random_start", "weigh
 }
 TARGET_RATE: Final = 5e8
 """Bytes per second of a target whose rate the snapshot lacks (our choice)."""
+OTHER_RATES: Final = (TARGET_RATE / 4, TARGET_RATE * 4)
+"""Rates with which a plan must be worth pinning, too, if the snapshot lacks them."""
 MAX_TIMED: Final = 2_000
 """Most files whose writing is simulated; more take too long, and their plan is left to Lustre."""
 _TIMED: Final[dict[Rule, int]] = {"as-set": 5, "going-on": 5, "random-start": 3, "by-space": 3}
@@ -86,8 +88,15 @@ class Trials:
         snapshot: Snapshot,
         targets: Targets,
         settings: PlaceSettings,
+        rate: float = TARGET_RATE,
     ) -> Trials:
-        """Prepare the files, each with the stripe sizes of the plan. Files that cannot be placed are left out."""
+        """Prepare the files, each with the stripe sizes of the plan. Files that cannot be placed are left out.
+
+        Parameters
+        ----------
+        rate
+            Bytes per second of a target, if the snapshot lacks those of some.
+        """
         layouts = {
             (file.job, file.creation.path): sized(file.layout, file.extents).to_options()
             for file in files
@@ -104,9 +113,8 @@ class Trials:
                 alone = job.model_copy(update={"creations": creations, "submit_s": 0.0})
                 runs.append(job_of_creations(alone))
                 moved += sum(creation.size for creation in creations)
-        has_rates = all(target.peak is not None and target.peak.iobw for target in snapshot.ost)
         machine = machine_of(
-            Figures(snapshot="snapshot", target=None if has_rates else TARGET_RATE, process=PAGE_CACHE_RATE),
+            Figures(snapshot="snapshot", target=None if has_rates(snapshot) else rate, process=PAGE_CACHE_RATE),
             nodes=max(1, sum(job.nodes for job in runs)),
             snapshot=snapshot,
         )
@@ -186,6 +194,11 @@ class Trials:
         return build(
             self.jobs, self.machine, placer, choices, pieces="contiguous" if contiguous else "in_turn", serial=False
         )
+
+
+def has_rates(snapshot: Snapshot) -> bool:
+    """Whether the snapshot has the rate of each target."""
+    return all(target.peak is not None and target.peak.iobw for target in snapshot.ost)
 
 
 def paces_of(targets: Sequence[Target]) -> Floats:
