@@ -26,9 +26,9 @@ SMALL = 30
 CEILINGS: dict[str, tuple[float, float]] = {
     "modules of the core": (369, 430),
     "lines of the core": (64_379, 56_000),
-    "modules of the centre": (121, 140),
-    "lines of the centre": (21_866, 19_000),
-    "share of imports": (0.0740, 0.075),
+    "modules of the centre": (120, 140),
+    "lines of the centre": (21_760, 19_000),
+    "share of imports": (0.0728, 0.075),
     "small modules": (5, 40),
     "imports inside functions": (134, 150),
     "circular imports": (0, 0),

@@ -13,8 +13,8 @@ pytest.importorskip("scipy")
 from tests.history.write_time_machines import LARGE, SMALL, TITAN, Machine, drawn, generated
 from vani.centre.write_time.choice import choose
 from vani.centre.write_time.fit import with_paper_features
-from vani.centre.write_time.interval import _student, nine_of_ten
 from vani.centre.write_time.published import PUBLISHED
+from vani.centre.write_time.samples import _student, nine_of_ten
 
 
 def test_students_quantiles_match_scipy():

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from vani.centre.plan.forward import forward
+from vani.centre.plan.forward import ForwardInputs, forward
 from vani.centre.plan.schema.jobs import Jobs
 from vani.centre.plan.schema.plans import ForwardPlan, ForwardSettings
 from vani.models.forwarding import measured
@@ -53,7 +53,8 @@ def planned(jobs: Jobs, io_nodes: int, **more: Any) -> ForwardPlan:
     asked = settings_of(
         io_nodes, **{key: more.pop(key) for key in list(more) if key in ForwardSettings.model_fields}
     )
-    return forward(jobs, asked, scenarios=more.pop("scenarios", measured()), **more)
+    inputs = {key: more.pop(key) for key in ("estimate", "unlike", "where") if key in more}
+    return forward(ForwardInputs(jobs, asked, more.pop("scenarios", measured()), **inputs), **more)
 
 
 def numbers(plan: ForwardPlan) -> dict[str, int | None]:

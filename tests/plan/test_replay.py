@@ -19,6 +19,7 @@ from benchmarks.plan_forward import (
     replay_of_queue,
 )
 from tests.plan.builders import NO_CURVES, jobs_of, numbers, planned, settings_of
+from vani.centre.plan.forward import ForwardInputs
 from vani.centre.plan.replay import replay
 from vani.centre.plan.schema.jobs import Jobs
 from vani.centre.plan.schema.plans import ReplayPlan
@@ -32,10 +33,9 @@ def replayed(
     jobs: Jobs, io_nodes: int = 4, *, nodes: int = NODES, poll_s: float = 0.0, **more: Any
 ) -> ReplayPlan:
     """A replay with the defaults of the command."""
-    others = {key: more.pop(key) for key in ("compare", "estimate") if key in more}
-    return replay(
-        jobs, settings_of(io_nodes, **more), nodes=nodes, poll_s=poll_s, scenarios=measured(), **others
-    )
+    compare, estimate = more.pop("compare", False), more.pop("estimate", "near")
+    given = ForwardInputs(jobs, settings_of(io_nodes, **more), measured(), estimate=estimate)
+    return replay(given, nodes=nodes, poll_s=poll_s, compare=compare)
 
 
 def queue_of(*jobs: dict[str, Any]) -> Jobs:

@@ -1,7 +1,5 @@
 """The commands of a centre, which register as plug-ins: `vani centre`, `vani history`, `vani model`, `vani plan`."""
 
-from __future__ import annotations
-
 import click
 
 from vani.cli.lazy_group import commands_from

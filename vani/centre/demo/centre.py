@@ -5,8 +5,6 @@ do not depend on the machine and say nothing about Lustre. History and advice ar
 what a history keeps of two days with the file system's default.
 """
 
-from __future__ import annotations
-
 import random
 import statistics
 import time

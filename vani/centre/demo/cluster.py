@@ -4,8 +4,6 @@ Jobs start in queue order as soon as there are enough nodes and the previous job
 Slurm's `--dependency=singleton`. Nothing waits in real time.
 """
 
-from __future__ import annotations
-
 import heapq
 import math
 from collections import Counter, deque

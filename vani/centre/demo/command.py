@@ -1,7 +1,5 @@
 """`vani centre demo`: its days as text for a terminal."""
 
-from __future__ import annotations
-
 import statistics
 import tempfile
 from collections.abc import Iterator, Sequence

@@ -7,8 +7,6 @@ r"""Jobs from Slurm's accounting, as printed by `sacct --parsable2`: a header li
 required; fields may be in any order among others, with `|` or commas between them.
 """
 
-from __future__ import annotations
-
 import csv
 import re
 from collections.abc import Callable, Iterator

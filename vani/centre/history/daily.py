@@ -4,8 +4,6 @@ A series contains one user's runs with one number of processes on one file syste
 operations agree within a factor of 1.2. So the writes and the reads of a nightly benchmark are two series.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -20,7 +18,7 @@ from vani.centre.history.schema import Daily
 from vani.centre.history.settings import HistorySettings
 from vani.centre.history.story import unknown_runs
 from vani.centre.prediction.behaviour.clustering import behaviour_ids
-from vani.centre.write_time.interval import ENOUGH, nine_of_ten
+from vani.centre.write_time.samples import ENOUGH, nine_of_ten
 from vani.cli.options import settings_options
 from vani.errors import one_line
 from vani.render.table import table

@@ -1,7 +1,5 @@
 """Finds runs below given paths: Darshan logs or their text, profiles, traces, and sessions of `vani tune`."""
 
-from __future__ import annotations
-
 import os
 import stat
 from collections.abc import Iterator, Sequence

@@ -1,8 +1,5 @@
 """A whole history copied to another one, or its runs as a Parquet file for other programs."""
 
-from __future__ import annotations
-
-import json
 import os
 import zlib
 from collections.abc import Iterator, Mapping
@@ -17,21 +14,17 @@ from pydantic import TypeAdapter
 from vani.atomic import destination, refuse_read_only
 from vani.centre.history import rows
 from vani.centre.history.measured import check_measurement
+from vani.centre.history.reading import LATEST, MAX_INTEGER
 from vani.centre.history.runs import read, tables, write
 from vani.centre.history.runs.store import Store
 from vani.centre.history.targets import check_target_times
-from vani.centre.prediction.creations.series import unpack_creations
+from vani.centre.prediction.creations.series import inflated, unpack_creations
 from vani.errors import DocumentError, InputError, StoreError
 from vani.schema.settings import PathLike
 
 _AT_ONCE: Final = 2000
 _FEW: Final = 50
 """The same for profiles and creations, which are larger."""
-_MAX_INFLATED: Final = 1 << 28
-_MAX_INTEGER: Final = 1 << 63
-"""Databases store integers below this limit."""
-_LATEST: Final = 1 << 33
-"""Latest time in seconds since 1970: the year 2242."""
 _SIGNED: Final = ("uid", "changed_ns", "saved_low_s", "saved_s", "saved_high_s")
 _KINDS_OF_RUNS: Final = ("darshan", "profile", "trace")
 _TYPES: Final[Mapping[type[rows.AnyRow], TypeAdapter[Any]]] = {kind: TypeAdapter(kind) for kind in tables.OF_ROWS}
@@ -119,9 +112,7 @@ def _copy(source: sa.Connection, target: sa.Connection, path: Path) -> tuple[int
 
 def _refuse_other_content(content: bytes) -> None:
     """Raise ValueError if a content is not a packed profile."""
-    stream = zlib.decompressobj()
-    text = stream.decompress(content, _MAX_INFLATED)
-    if not stream.eof or not str(json.loads(text)["schema"]).startswith("vani.profile/"):
+    if not str(inflated(content)["schema"]).startswith("vani.profile/"):
         raise ValueError("no packed profile")
 
 
@@ -143,7 +134,7 @@ def refuse_impossible_values(row: Any) -> None:
         if isinstance(value, str):
             # Databases cannot store lone surrogates.
             value.encode()
-        if isinstance(value, int | float) and not -_MAX_INTEGER < value < _MAX_INTEGER:
+        if isinstance(value, int | float) and not -MAX_INTEGER < value < MAX_INTEGER:
             raise ValueError(f"{name} is out of range")
         if isinstance(value, int | float) and value < 0 and name not in _SIGNED:
             raise ValueError(f"{name} is negative")
@@ -153,7 +144,7 @@ def refuse_impossible_values(row: Any) -> None:
         check_measurement(row)
     if isinstance(row, rows.StoredRun):
         check_target_times(row.target_times)
-        if row.kind not in _KINDS_OF_RUNS or row.processes < 1 or (row.submitted or 0) >= _LATEST:
+        if row.kind not in _KINDS_OF_RUNS or row.processes < 1 or (row.submitted or 0) >= LATEST:
             raise ValueError("no such run is possible")
 
 

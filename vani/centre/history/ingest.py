@@ -4,8 +4,6 @@ Written runs remain if the command is interrupted, and are skipped the next time
 its run, or neither.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from contextlib import closing

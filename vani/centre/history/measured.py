@@ -1,21 +1,16 @@
 """Settings that a session of `vani tune` measured, as rows of a history."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import math
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from vani.centre.history.rows import Measurement
 from vani.errors import InputError, one_line
 from vani.schema.tuned import Setting, Tuned, TunedRun
-
-if TYPE_CHECKING:
-    pass
 
 VERDICTS: Final = ("proven", "not_proven", "no_gain", "failed")
 LEAST_GAIN: Final = 0.02

@@ -1,7 +1,5 @@
 """Users and paths as keyed hashes: equal names get equal hashes, which cannot be reversed without the key."""
 
-from __future__ import annotations
-
 import hashlib
 import hmac
 import json

@@ -38,9 +38,9 @@ if TYPE_CHECKING:
 MakeProfile = Callable[[Path], "Profile"]
 
 _MAX_LETTERS = 200
-_LATEST = 1 << 33
+LATEST = 1 << 33
 """Latest time in seconds since 1970: the year 2242."""
-_MAX_INTEGER = 1 << 63
+MAX_INTEGER = 1 << 63
 """Databases store integers below this limit."""
 _JOB = re.compile(r"_id\d+")
 _NUMBER = re.compile(r"\d{1,20}(?:_\d{1,9})?(?![^.])")
@@ -110,7 +110,7 @@ def ingest_file(
             return IngestResult(source, None, None, candidate.named, measured=tuple(rows))
         run, profile, creations = _read(candidate, make, totals=totals)
         if any(
-            isinstance(value := getattr(run, name), int) and abs(value) >= _MAX_INTEGER for name in StoredRun.__slots__
+            isinstance(value := getattr(run, name), int) and abs(value) >= MAX_INTEGER for name in StoredRun.__slots__
         ):
             raise InputError("its counts are too large to store")
     except (VaniError, OSError) as error:
@@ -185,7 +185,7 @@ def _of_profile(profile: Profile, digest: str, kind: str, user: str) -> StoredRu
     io = profile.workflow.io
     starts = [
         trace.start_unix_s for trace in profile.traces
-        if trace.start_unix_s is not None and trace.start_unix_s < _LATEST
+        if trace.start_unix_s is not None and trace.start_unix_s < LATEST
     ]
     slowest = [_slowest(app.balance) for app in profile.apps]
     known = [seconds for seconds in slowest if seconds is not None]

@@ -4,8 +4,6 @@ Costs are seconds of processes: `in_io_s` adds up what all processes spend in I/
 slowest process times the number of processes, since the others mostly wait for it.
 """
 
-from __future__ import annotations
-
 from typing import Annotated, Literal
 
 from pydantic import Field

@@ -1,7 +1,5 @@
 """Options that commands of `vani history` share, and days and months as written by people, in UTC."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta

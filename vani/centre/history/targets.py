@@ -1,7 +1,5 @@
 """Storage targets ranked by the time lost on their files, over all runs of a period: `vani history targets`."""
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Iterable, Iterator, Sequence

@@ -1,7 +1,5 @@
 """The methods of the papers as functions of lists and arrays, in the papers' symbols."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple

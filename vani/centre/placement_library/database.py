@@ -1,7 +1,5 @@
 """Interactions in a database: the table, stored in one transaction, and read."""
 
-from __future__ import annotations
-
 import sqlite3
 import zlib
 from collections.abc import Iterable, Iterator, Sequence

@@ -1,21 +1,16 @@
 """The interaction database (Tarazu, tables 1 and 2): where the extents of files are, or will be."""
 
-from __future__ import annotations
-
 import csv
 import io
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import groupby, pairwise
 from operator import attrgetter
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from vani.centre.plan.schema.plans import PlacedFile
 from vani.errors import InputError, one_line
 from vani.units import GiB, KiB, counted
-
-if TYPE_CHECKING:
-    pass
 
 # One row of the interaction database, and constraints on the rows of a file.
 

@@ -1,7 +1,5 @@
 """Commands of `vani plan`."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import wraps

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
@@ -29,35 +29,53 @@ if TYPE_CHECKING:
 POLICIES: Final[tuple[plans.Policy, ...]] = ("mckp", "static", "process", "zero", "one", "oracle")
 
 
+@dataclass(frozen=True)
+class ForwardInputs:
+    """Inputs of plans of I/O nodes.
+
+    Attributes
+    ----------
+    scenarios
+        Curves for jobs without one.
+    where
+        Name of the jobs document in errors.
+    unlike
+        How the machine differs from the one with the curves.
+    """
+
+    jobs: Jobs
+    settings: plans.ForwardSettings
+    scenarios: Sequence[Scenario]
+    inputs: list[plans.PlanInput] = field(default_factory=list)
+    where: str = "jobs"
+    unlike: str | None = None
+    estimate: plans.Estimate = "near"
+
+    def offers(self) -> list[Offer]:
+        """The options of each job."""
+        settings = self.settings
+        return [
+            offer_of(
+                job, self.scenarios, direct=settings.direct, estimate=self.estimate, any_number=settings.any_number
+            )
+            for job in self.jobs.jobs
+        ]
+
+
 def forward(
-    jobs: Jobs,
-    settings: plans.ForwardSettings,
-    *,
-    scenarios: Sequence[Scenario],
-    estimate: plans.Estimate = "near",
-    current: plans.ForwardPlan | None = None,
-    forwarded: Collection[str] = (),
+    given: ForwardInputs, *, current: plans.ForwardPlan | None = None, forwarded: Collection[str] = (),
     compare: bool = False,
-    inputs: Sequence[plans.PlanInput] = (),
-    where: str = "jobs",
-    unlike: str | None = None,
 ) -> plans.ForwardPlan:
     """Share the I/O nodes of a pool among jobs.
 
     Parameters
     ----------
-    scenarios
-        Curves for jobs without one.
     current
         The current plan, with which the new one is compared.
     forwarded
         Names of jobs that already run behind I/O nodes and cannot go back to direct access.
     compare
         Also compute the outcome of every other policy.
-    where
-        Name of the jobs document in errors.
-    unlike
-        A note on estimates from these curves.
 
     Raises
     ------
@@ -65,13 +83,10 @@ def forward(
         Two jobs have the same name, a curve has no number that its job can have, or the pool cannot serve all jobs. In
         the last case the message names the smallest pool that can.
     """
-    jobs.refuse_twins(where)
+    settings = given.settings
+    given.jobs.refuse_twins(given.where)
     now = {job.name: job.io_nodes for job in current.jobs if not job.shared} if current is not None else {}
-    offers = [
-        offer_of(job, scenarios, direct=settings.direct, estimate=estimate, any_number=settings.any_number)
-        for job in jobs.jobs
-    ]
-    offers = [_without_direct(offer) if offer.job.name in forwarded else offer for offer in offers]
+    offers = [_without_direct(offer) if offer.job.name in forwarded else offer for offer in given.offers()]
     request = optimum.PoolRequest(offers, settings)
     solved = None
     if settings.policy == "mckp":
@@ -84,7 +99,7 @@ def forward(
     before = _outcome("static" if current is None else "current", request, base)
     return plans.ForwardPlan(
         version=vani.__version__,
-        inputs=list(inputs),
+        inputs=given.inputs,
         forward=settings,
         before=before,
         after=after,
@@ -100,7 +115,7 @@ def forward(
         ],
         over_capacity=_over(after, settings),
         no_data=_no_data(offers, settings),
-        notes=_notes(request, chosen, unlike),
+        notes=_notes(request, chosen, given.unlike),
     )
 
 
@@ -272,29 +287,8 @@ def plan_forward(
     given = forward_inputs(jobs, settings, system_of(system))
     if current is not None:
         given.inputs.insert(1, plan_input("plan", current))
-    return forward(
-        given.jobs,
-        given.settings,
-        scenarios=given.scenarios,
-        estimate=settings.estimate,
-        current=plans.ForwardPlan.load(current) if isinstance(current, (str, Path)) else current,
-        compare=settings.compare,
-        inputs=given.inputs,
-        where=given.where,
-        unlike=given.unlike,
-    )
-
-
-@dataclass(frozen=True)
-class ForwardInputs:
-    """Inputs of plans of I/O nodes; `unlike` states how the machine differs from the one with the curves."""
-
-    jobs: Jobs
-    settings: plans.ForwardSettings
-    scenarios: Sequence[Scenario]
-    inputs: list[plans.PlanInput]
-    where: str
-    unlike: str | None
+    known = plans.ForwardPlan.load(current) if isinstance(current, (str, Path)) else current
+    return forward(given, current=known, compare=settings.compare)
 
 
 def forward_inputs(jobs: PathLike | Jobs, options: plans.ForwardOptions, machine: System | None) -> ForwardInputs:
@@ -314,6 +308,7 @@ def forward_inputs(jobs: PathLike | Jobs, options: plans.ForwardOptions, machine
         inputs=[given.source, *(plan_input("profile", path) for path in profiles_of(known, folder))],
         where=given.where,
         unlike=None if own else _unlike(machine),
+        estimate=options.estimate,
     )
 
 

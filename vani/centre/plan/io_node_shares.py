@@ -13,8 +13,7 @@ is the optimum that uses exactly w. The optimum for a capacity of W is the best 
 Values are integers, so a sum does not depend on the order of its terms.
 """
 
-from __future__ import annotations
-
+from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -107,15 +106,9 @@ def optima(classes: Sequence[Items], capacity: int) -> Optima:
 
 def largest_floor(weights: Sequence[Integers], shares: Sequence[NDArray[np.float64]], capacity: int) -> float:
     """The largest share that all classes can have at once within `capacity`; 0 if nothing fits."""
-    floors = np.unique(np.concatenate(shares))
-    low, high = -1, len(floors) - 1
-    while low < high:
-        middle = (low + high + 1) // 2
-        if _needed(weights, shares, floors[middle]) <= capacity:
-            low = middle
-        else:
-            high = middle - 1
-    return float(floors[low]) if low >= 0 else 0.0
+    floors: list[float] = np.unique(np.concatenate(shares)).tolist()
+    fit = bisect_right(floors, float(capacity), key=lambda floor: _needed(weights, shares, floor))
+    return floors[fit - 1] if fit else 0.0
 
 
 def _needed(weights: Sequence[Integers], shares: Sequence[NDArray[np.float64]], floor: float) -> float:

@@ -9,12 +9,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 import vani
-from vani.centre.plan.curves import Offer, Option, notes_of_estimates, offer_of, pattern_of
-from vani.centre.plan.forward import POLICIES, forward_inputs
+from vani.centre.plan.curves import Offer, Option, notes_of_estimates, pattern_of
+from vani.centre.plan.forward import POLICIES, ForwardInputs, forward_inputs
 from vani.centre.plan.optimum import Choice, PoolRequest, by_policy, solve_or_share
 from vani.centre.plan.schema import plans
 from vani.errors import InputError
-from vani.models.forwarding import Scenario
 from vani.schema.advice import Expected
 from vani.schema.settings import PathLike
 from vani.systems import system_of
@@ -212,19 +211,7 @@ def _used(running: Sequence[Life], *, seen: bool) -> int:
 
 # Replay of a job queue, with a pool of I/O nodes shared again at each change (Bez et al., section 5.3).
 
-def replay(
-    jobs: Jobs,
-    settings: plans.ForwardSettings,
-    *,
-    nodes: int,
-    poll_s: float,
-    scenarios: Sequence[Scenario],
-    estimate: plans.Estimate = "near",
-    compare: bool = False,
-    inputs: Sequence[plans.PlanInput] = (),
-    where: str = "jobs",
-    unlike: str | None = None,
-) -> plans.ReplayPlan:
+def replay(given: ForwardInputs, *, nodes: int, poll_s: float, compare: bool = False) -> plans.ReplayPlan:
     """Replay the jobs as a strict FIFO queue on `nodes` compute nodes. See `forward` for the other parameters.
 
     Raises
@@ -233,15 +220,13 @@ def replay(
         Two jobs have the same name; a job is larger than the machine, has no bytes or no bandwidth, or would not end;
         or the policy or the pool cannot serve the jobs running at some moment.
     """
-    jobs.refuse_twins(where)
+    jobs, settings = given.jobs, given.settings
+    jobs.refuse_twins(given.where)
     if settings.nodes_per_io_node is None and settings.io_nodes:
         settings = settings.model_copy(update={"nodes_per_io_node": nodes / settings.io_nodes})
     for job in jobs.jobs:
         _refuse_unfit(job, nodes)
-    offers = [
-        offer_of(job, scenarios, direct=settings.direct, estimate=estimate, any_number=settings.any_number)
-        for job in jobs.jobs
-    ]
+    offers = given.offers()
     for offer in offers:
         if offer.source == "none":
             raise InputError(
@@ -250,7 +235,7 @@ def replay(
                 todo="give it a curve, "
                 + (
                     "or a pattern and the number of its processes"
-                    if pattern_of(offer.job) is None or estimate == "none"
+                    if pattern_of(offer.job) is None or given.estimate == "none"
                     else "or use the nearest pattern, however far (--estimate nearest)"
                 ),
             )
@@ -276,7 +261,7 @@ def replay(
     compared = [by_name[policy] for policy in POLICIES if policy in by_name]
     return plans.ReplayPlan(
         version=vani.__version__,
-        inputs=list(inputs),
+        inputs=given.inputs,
         forward=settings,
         nodes=nodes,
         poll_s=poll_s,
@@ -288,7 +273,7 @@ def replay(
         unplaced=[],
         over_capacity=_over(after, settings),
         no_data=[plans.Left(name=offer.job.name, reason=offer.lack) for offer in offers if offer.lack is not None],
-        notes=_notes(offers, replayed_jobs, unlike),
+        notes=_notes(offers, replayed_jobs, given.unlike),
     )
 
 
@@ -460,15 +445,4 @@ def plan_replay(
     if 0 < settings.poll < 0.001:
         raise InputError(f"is {settings.poll:g}", where="--poll", todo="give seconds, 0 or 0.001 to 1e9")
     given = forward_inputs(jobs, settings, machine)
-    return replay(
-        given.jobs,
-        given.settings,
-        nodes=nodes,
-        poll_s=settings.poll,
-        scenarios=given.scenarios,
-        estimate=settings.estimate,
-        compare=settings.compare,
-        inputs=given.inputs,
-        where=given.where,
-        unlike=given.unlike,
-    )
+    return replay(given, nodes=nodes, poll_s=settings.poll, compare=settings.compare)

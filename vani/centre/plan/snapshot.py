@@ -1,7 +1,5 @@
 """A snapshot of the machine from the output of Lustre servers and clients."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Mapping, Sequence

@@ -3,8 +3,6 @@
 Each kind of prediction is a document that is derived from `Prediction`.
 """
 
-from __future__ import annotations
-
 from typing import Annotated, Literal
 
 from pydantic import Field

@@ -1,7 +1,5 @@
 """centre.toml: where the logs of a centre are, its file system, and who may see what."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Annotated, Any, Final

@@ -1,7 +1,5 @@
 """Settings that the hook applies in jobs, as a file for each user. `task_prolog` reads them."""
 
-from __future__ import annotations
-
 import json
 import shlex
 from pathlib import Path

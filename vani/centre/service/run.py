@@ -1,7 +1,5 @@
 """`vani centre run`: the one service of a centre, which imports, judges, advises, and serves pages and metrics."""
 
-from __future__ import annotations
-
 import os
 import tempfile
 import threading

@@ -1,7 +1,5 @@
 """`vani centre init` writes centre.toml; `vani centre check` tests everything that it names."""
 
-from __future__ import annotations
-
 import getpass
 import re
 import shutil

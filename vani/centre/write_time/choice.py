@@ -9,9 +9,8 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from vani.centre.write_time.interval import nine_of_ten
 from vani.centre.write_time.methods import METHODS, Kinds, Refit, kinds_of, only_loads, stage_loads
-from vani.centre.write_time.samples import Floats, Samples
+from vani.centre.write_time.samples import Floats, Samples, nine_of_ten
 from vani.centre.write_time.schema import StageCost
 from vani.errors import InputError
 

@@ -1,7 +1,5 @@
 """Commands of `vani model`."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

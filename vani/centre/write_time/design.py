@@ -7,8 +7,6 @@ samples on 1 to 128 nodes, and its best models used those on 16 or 32 to 128. A 
 and only writes whose expected time, from the machine's description, is useful.
 """
 
-from __future__ import annotations
-
 import math
 import shlex
 from collections.abc import Iterator, Sequence

@@ -1,7 +1,5 @@
 """Methods to predict write times from samples, and the loads that they use; plain methods are preferred in ties."""
 
-from __future__ import annotations
-
 import math
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """The models of Xie et al. (IPDPS 2019): features of a write, the placement of nodes, and table V."""
 
-from __future__ import annotations
-
 import csv
 import math
 from collections import Counter

@@ -1,7 +1,5 @@
 """Runs of many jobs in SQLite or PostgreSQL: tables, transactions and queries."""
 
-from __future__ import annotations
-
 import sys
 from importlib.util import find_spec
 

@@ -4,8 +4,6 @@ Rankings read the sums of runs, not the runs, and so are as fast for ten years a
 read the runs, because accounting jobs arrive and change after them.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass

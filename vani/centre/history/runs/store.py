@@ -4,8 +4,6 @@ Each call of `writing` is one transaction, so nothing is half-written. Several m
 other.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """The tables of a history; the fields of the rows in `vani.centre.history.rows` are their columns."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any, Final

@@ -1,7 +1,5 @@
 """Writing to a history; each function is part of its caller's transaction."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from operator import itemgetter

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -239,14 +240,8 @@ class _State:
 
     def _that_fit(self, requests: int, count: int, most: Floats) -> int:
         """The number of requests that fit, each on as many targets as it has stripes."""
-        low, high = 0, requests
-        while low < high:
-            middle = (low + high + 1) // 2
-            if np.minimum(most, middle).sum() >= middle * count:
-                low = middle
-            else:
-                high = middle - 1
-        return low
+        numbers = range(1, requests + 1)
+        return bisect_left(numbers, True, key=lambda number: bool(np.minimum(most, number).sum() < number * count))
 
     def _shares(self, size: float, most: Floats, wanted: int) -> Ints:
         """Number of stripes per target at the lowest level at which all stripes fit."""

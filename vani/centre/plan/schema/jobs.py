@@ -3,8 +3,6 @@
 A person or a scheduler's script writes it. Unknown values are left out, and a plan states what it lacked.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from typing import Annotated, Literal

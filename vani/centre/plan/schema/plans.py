@@ -3,8 +3,6 @@
 The same inputs give the same bytes: a plan contains no time, and only the machine names it was given.
 """
 
-from __future__ import annotations
-
 from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field

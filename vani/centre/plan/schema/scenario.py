@@ -4,8 +4,6 @@ Bytes, seconds, bytes per second. Values missing from `machine` come from `syste
 without a rate limits nothing, and the plan states that.
 """
 
-from __future__ import annotations
-
 from typing import Annotated, Literal
 
 from pydantic import Field

@@ -4,8 +4,6 @@
 plan lists it under `no_data`: no load is not the same as a load of 0.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Annotated, Literal

@@ -1,7 +1,5 @@
 """Plans as text for people and for other programs."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 

@@ -6,8 +6,6 @@ earlier runs gets the id of the nearest one, any other run a new id. So later ru
 one. Unlike in DBSCAN over all runs at once, a run between two behaviours does not merge them.
 """
 
-from __future__ import annotations
-
 from itertools import product
 from typing import Final
 

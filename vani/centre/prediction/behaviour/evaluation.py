@@ -1,7 +1,5 @@
 """Tests predictors on later runs, each predicted only from earlier knowledge: `vani history evaluate`."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime

@@ -6,8 +6,6 @@ categories when they were as new. The plainest predictor has a head start that o
 the choice depends on earlier runs alone. The sum is then corrected by how often such sums were right so far.
 """
 
-from __future__ import annotations
-
 import heapq
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass

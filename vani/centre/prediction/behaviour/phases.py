@@ -11,8 +11,6 @@ are known), as runs are clustered by their totals. Runs with the same sequence o
 paper, the length of a phase does not count.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise

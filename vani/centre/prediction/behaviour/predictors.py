@@ -3,8 +3,6 @@
 A follower sees the ids of one category's runs in order, and predicts the next one.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 from typing import Final, Protocol

@@ -1,7 +1,5 @@
 """Result types for the behaviours of runs: how well predictors do, and the phases of each run."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Final
 

@@ -6,8 +6,6 @@ the description that comes next, and is trained beforehand on the sequences of a
 Optax (`vani-io[attention]`), and takes minutes.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from importlib.util import find_spec
 from typing import Any, Final

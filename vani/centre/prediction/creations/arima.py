@@ -7,8 +7,6 @@ season. Within a step, which is the nth creation of each rank, the series is in 
 between ranks form a season.
 """
 
-from __future__ import annotations
-
 import time
 import warnings
 from collections.abc import Sequence

@@ -4,8 +4,6 @@ The last runs determine the choice. A walk forward over many more runs counts ho
 right, which is the trust in it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise

@@ -7,8 +7,6 @@ what the 10 % and 50 % refer to, or what ends a row. Here they refer to the pred
 there are more), and a row ends after as many successive hits as the misses that cause a prediction.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

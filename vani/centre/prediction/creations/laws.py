@@ -1,7 +1,5 @@
 """Laws by which sizes continue within a run, and by which figures change from run to run."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final

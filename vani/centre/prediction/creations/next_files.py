@@ -39,8 +39,6 @@ from vani.units import counted
 if TYPE_CHECKING:
     import sqlalchemy as sa
 
-    from vani.centre.placement_library.interactions import Interaction
-
 _DIGITS: Final = re.compile(r"\d{1,18}")
 _TURNS: Final = 4
 _SURE: Final = 0.99

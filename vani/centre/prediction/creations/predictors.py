@@ -1,7 +1,5 @@
 """Predictors of the files that a run creates; plain ones come first, also in ties."""
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass

@@ -8,7 +8,7 @@ import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -193,6 +193,21 @@ def pack_creations(creations: Creations) -> bytes:
     return zlib.compress(json.dumps(tree, separators=(",", ":")).encode())
 
 
+def inflated(content: bytes) -> Any:
+    """The document in deflated JSON of limited size.
+
+    Raises
+    ------
+    ValueError, zlib.error
+        There is none.
+    """
+    stream = zlib.decompressobj()
+    text = stream.decompress(content, _MAX_INFLATED)
+    if not stream.eof:
+        raise ValueError("is cut off, or too large")
+    return json.loads(text)
+
+
 def unpack_creations(content: bytes) -> Creations:
     """Unpack creations.
 
@@ -202,11 +217,7 @@ def unpack_creations(content: bytes) -> Creations:
         The content is invalid.
     """
     try:
-        stream = zlib.decompressobj()
-        text = stream.decompress(content, _MAX_INFLATED)
-        if not stream.eof:
-            raise ValueError("no creations")
-        tree = json.loads(text)
+        tree = inflated(content)
         columns = [np.array(tree[name], dtype=np.int64) for name in ("size", "rank", "stripes")]
         paths = tuple(tree["path"])
     except (zlib.error, KeyError, TypeError, OverflowError) as error:
