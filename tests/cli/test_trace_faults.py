@@ -150,6 +150,16 @@ def test_growth_of_files_shows_what_strace_misses(run, desk):
     assert all(file.allocated >= file.size and file.allocated_before == 0 for file in after.values())
 
 
+def test_writes_under_another_name_of_a_file_are_not_unseen(run, desk):
+    strace_or_skip()
+    code = "import os; f = os.open('a', os.O_CREAT | os.O_WRONLY); os.write(f, b'x' * 100000); os.link('a', 'b')"
+    code += "; f = os.open('b', os.O_WRONLY | os.O_APPEND); os.write(f, b'x' * 100000)"
+    assert run("trace", "-o", "t", "--tracer", "strace", "--", sys.executable, "-c", code).status == 0
+    assert run("profile", "t", "-o", "p.yaml", "-q").status == 0
+    profile = Profile.load("p.yaml")
+    assert (profile.unseen, profile.workflow.io.bytes.written) == ([], 200000)
+
+
 def test_holes_and_reserved_space_are_no_bytes_of_data(run, desk):
     strace_or_skip()
     code = "import os; f = os.open('reserved', os.O_CREAT | os.O_WRONLY); os.posix_fallocate(f, 0, 1 << 20)"

@@ -129,7 +129,7 @@ def files_after(paths: Iterable[str], started_s: float) -> list[FileAfter]:
     named = [path for path in paths if path.startswith("/")][:_MAX_FILES]
     files: list[FileAfter] = []
     for at in range(0, len(named), _AT_ONCE):
-        words = ["stat", "--printf=%F\\t%s\\t%b\\t%.9W\\t%.9Y\\t%n\\0", "--", *named[at : at + _AT_ONCE]]
+        words = ["stat", "--printf=%F\\t%h\\t%s\\t%b\\t%.9W\\t%.9Y\\t%n\\0", "--", *named[at : at + _AT_ONCE]]
         with suppress(OSError):
             # The status shows only that some file is gone.
             done = subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, check=False, env=_PLAIN)
@@ -139,9 +139,10 @@ def files_after(paths: Iterable[str], started_s: float) -> list[FileAfter]:
 
 def _stated(text: str, started_s: float) -> Iterable[FileAfter]:
     for line in text.split("\0")[:-1]:
-        kind, size, blocks, born, changed, path = line.split("\t", 5)
+        kind, names, size, blocks, born, changed, path = line.split("\t", 6)
         if kind.startswith("regular") and max(float(born), float(changed)) >= started_s:
-            before = 0 if float(born) >= started_s else None
+            # A file with several names (hard links) also grows by writes under the others.
+            before = 0 if float(born) >= started_s and names == "1" else None
             allocated = min(_BLOCK * int(blocks), _bytes_of_data(path, int(size)))
             layout = ceph_layout(path)
             yield FileAfter(path=path, size=int(size), allocated=allocated, allocated_before=before, layout=layout)
