@@ -20,7 +20,7 @@ from vani.analyzers.batch import Batch
 from vani.analyzers.int_table import How, IntTable, group, pack, unpack
 from vani.analyzers.workload import BUCKETS, MOMENTS, Context
 from vani.calls import Flag, Kind
-from vani.kernels import ActivityBit, call, columns
+from vani.kernels import ActivityBit, columns
 
 Ints = NDArray[np.int64]
 
@@ -178,12 +178,8 @@ class ActivityCollector:
         what = np.where(counted, ActivityBit.COUNTED, 0)
         what |= ActivityBit.READS * (groups.kind == Kind.READ) + ActivityBit.WRITES * (groups.kind == Kind.WRITE)
         what |= ActivityBit.OPENS * ((groups.flags & (Flag.OPEN | Flag.DIRECTORY)) == Flag.OPEN)
-        out = call(
-            "activity",
-            codes=groups.codes,
-            bytes=batch.bytes,
-            start=batch.start,
-            duration=batch.duration,
+        out = batch.call(
+            *("activity", "bytes", "start", "duration"),
             process=groups.process,
             what=what,
             length=self._bucket,

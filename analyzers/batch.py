@@ -305,6 +305,11 @@ class Batch(CallColumns):
     def __len__(self) -> int:
         return self._calls.num_rows if self._rows is None else len(self._rows)
 
+    def call(self, kernel: str, *names: str, **given: Any) -> dict[str, NDArray[Any]] | None:
+        """Call a kernel with the group and some attributes of each call, and what is given (`vani.kernels.call`)."""
+        own = {name: getattr(self, name) for name in names}
+        return call(kernel, codes=self.groups.codes, **own, **given)
+
     @property
     def complete(self) -> bool:
         """Whether all calls of the batch are counted."""
@@ -531,7 +536,7 @@ class Batch(CallColumns):
         data = (groups.kind <= Kind.WRITE) & (groups.file >= 0)
         sides = 2 * len(groups.phase_file.keys)
         side = np.where(data, 2 * groups.phase_file.codes + groups.kind, -1)
-        out = call("extents", codes=groups.codes, offset=self.offset, bytes=self.bytes, side=side, sides=sides)
+        out = self.call("extents", "offset", "bytes", side=side, sides=sides)
         if out is not None:
             return merge(*columns(out["extents"]))
         _, _, rows = self.streams

@@ -71,16 +71,8 @@ class Ends:
 
     def for_kernel(self) -> dict[str, Any]:
         """Arguments of kernels that need ends over time."""
-        return {
-            "known": self.known,
-            "since": self.since,
-            "keys": self.keys,
-            "reach": self.reach,
-            "bucket_ns": self.bucket_ns,
-            "level": self.level,
-            "buckets": BUCKETS,
-            "moments": MOMENTS[1],
-        }
+        own = ("known", "since", "keys", "reach", "bucket_ns", "level")
+        return {name: getattr(self, name) for name in own} | {"buckets": BUCKETS, "moments": MOMENTS[1]}
 
     def last(self) -> Ints:
         """Largest end that each file ever had, shape (files,); `NO_VALUE` if unknown."""

@@ -32,6 +32,10 @@ from vani.schema import profile
 
 Ints = NDArray[np.int64]
 
+_AS_RECORDED = ("tool", "format", "layout", "ranks", "records", "start_unix_s", "repaired_times", "complete")
+"""Attributes of a trace that need no conversion."""
+
+
 def traces(view: View) -> tuple[list[profile.TraceEntity], Notes]:
     """One entity per trace, in the given order."""
     entities, clocks = [], view.measured.of(ClockSkew)
@@ -40,19 +44,12 @@ def traces(view: View) -> tuple[list[profile.TraceEntity], Notes]:
         entities.append(
             profile.TraceEntity(
                 path=trace.source,
-                tool=trace.tool,
-                format=trace.format,
-                layout=trace.layout,
                 app=view.workload.apps[view.workload.app_of_trace[index]],
-                ranks=trace.ranks,
-                records=trace.records,
                 functions=dict(trace.functions),
-                start_unix_s=trace.start_unix_s,
                 span_s=None if trace.span_ns is None else (trace.span_ns - trace.begin_ns) / 1e9,
-                repaired_times=trace.repaired_times,
                 clock_skew_s=None if skew is None else skew / 1e9,
-                complete=trace.complete,
                 problems=list(trace.problems),
+                **{name: getattr(trace, name) for name in _AS_RECORDED},
             )
         )
     notes = view.nulls(ClockSkew, "traces.clock_skew_s")

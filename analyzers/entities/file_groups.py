@@ -54,7 +54,7 @@ class FileSums:
     def __init__(self, view: View, group: Ints, count: int) -> None:
         self._view, self._group, self._count = view, group, count
         self.files: Ints = np.bincount(group, minlength=count)
-        self.time, self.metadata_time = self.total("time"), self.total("metadata_time")
+        self.time, self.metadata_time, self._opens = map(self.total, ("time", "metadata_time", "opens"))
         self._read, self._written = self.total("bytes_read"), self.total("bytes_written")
         # Groups whose reads, or writes, all have unknown sizes.
         self._unread, self._unwritten = (
@@ -84,6 +84,17 @@ class FileSums:
         read = None if self._unread[group] else int(self._read[group])
         written = None if self._unwritten[group] else int(self._written[group])
         return byte_counts(read, written)
+
+    def entry(self, group: int) -> dict[str, Any]:
+        """Attributes that the rows of folders and of name patterns share."""
+        timed = self._view.timed
+        return {
+            "files": int(self.files[group]),
+            "bytes": self.bytes(group),
+            "time_s": int(self.time[group]) / 1e9 if timed else None,
+            "metadata_time_s": int(self.metadata_time[group]) / 1e9 if timed else None,
+            "opens": int(self._opens[group]),
+        }
 
     def ranks(self, first: str, last: str, some: NDArray[np.bool_]) -> tuple[Ints, Ints] | None:
         """Processes that did something: a lower bound of their number, and the only process (-1 if none or several).
@@ -122,6 +133,7 @@ def most_important(time: Ints, calls: Ints, files: Ints, *, by_time: int, by_fil
 
 MAX_BY_TIME = 100
 MAX_BY_FILES = 10
+_SEVERAL_AT_ONCE = "calls were counted for several processes at once (--quick)"
 _NO_CREATION = "opens that make their file are not counted apart"
 
 
@@ -135,14 +147,11 @@ def folders(view: View, size_of: Ints) -> tuple[list[Folder], Notes]:
     if not len(codes):
         return [], {}
     paths, folder = _parents(view.paths_of_files)
-    count = len(paths)
-    sums = FileSums(view, folder, count)
-    timed = view.timed
+    sums = FileSums(view, folder, len(paths))
     created = sums.sum(view.surveyed("makes") > 0)
     records_creation = view.measured.survey.records_creation
     records_removal = view.measured.survey.records_removal
     removes = sums.sum(view.measured.survey.removed(codes))
-    opens = sums.total("opens")
     makers = sums.ranks("first_maker", "last_maker", view.surveyed("makes") > 0)
     chosen = most_important(
         sums.metadata_time, sums.total("metadata"), sums.files, by_time=MAX_BY_TIME, by_files=MAX_BY_FILES
@@ -152,25 +161,17 @@ def folders(view: View, size_of: Ints) -> tuple[list[Folder], Notes]:
     if not records_creation:
         notes["folders.creates"] = notes["folders.makers"] = _NO_CREATION
     elif makers is None:
-        notes["folders.makers"] = "calls were counted for several processes at once (--quick)"
+        notes["folders.makers"] = _SEVERAL_AT_ONCE
     if not records_removal:
         notes["folders.removes"] = "removals are not recorded"
-    if len(chosen) < count:
-        notes["folders"] = (
-            f"{len(chosen)} of {count:,}: the {MAX_BY_TIME} with most metadata time, "
-            f"and the {MAX_BY_FILES} with most files"
-        )
+    notes |= _left_out("folders", len(chosen), len(paths), "metadata time")
     below = _folders_in(paths)
     entities = [
         Folder(
             path=paths[i].as_py(),
-            files=int(sums.files[i]),
+            **sums.entry(i),
             creates=int(created[i]) if records_creation else None,
             entries=int(sums.files[i]) + below.get(paths[i].as_py(), 0),
-            bytes=sums.bytes(i),
-            metadata_time_s=int(sums.metadata_time[i]) / 1e9 if timed else None,
-            time_s=int(sums.time[i]) / 1e9 if timed else None,
-            opens=int(opens[i]),
             removes=int(removes[i]) if records_removal else None,
             makers=None if makers is None else int(makers[0][i]),
             sizes=sizes[i],
@@ -178,6 +179,13 @@ def folders(view: View, size_of: Ints) -> tuple[list[Folder], Notes]:
         for i in chosen
     ]
     return entities, notes
+
+
+def _left_out(name: str, listed: int, all_: int, most: str) -> Notes:
+    """A remark on the rows that a table leaves out, if any."""
+    if listed == all_:
+        return {}
+    return {name: f"{listed} of {all_:,}: the {MAX_BY_TIME} with most {most}, and the {MAX_BY_FILES} with most files"}
 
 
 def _sizes(
@@ -240,7 +248,7 @@ def patterns(view: View, size_of: Ints) -> tuple[list[NamePattern], Notes]:
     grouped = NamePatterns(view.paths_of_files)
     sums = FileSums(view, grouped.codes, grouped.count)
     users = view.users_of_files
-    writes, reads, opens, flushes = (sums.total(n) for n in ("writes", "reads", "opens", "syncs"))
+    writes, reads, flushes = (sums.total(n) for n in ("writes", "reads", "syncs"))
     shared = sums.sum(users["processes"] >= 2)
     used = sums.ranks("first_process", "last_process", np.ones(len(codes), np.bool_))
     wrote = sums.ranks("first_writer", "last_writer", view.surveyed("writes") > 0)
@@ -257,23 +265,14 @@ def patterns(view: View, size_of: Ints) -> tuple[list[NamePattern], Notes]:
     rank = np.arange(view.workload.processes) - np.array(view.workload.process_base)[view.trace_of_process]
     notes = view.nulls(SpentTime, "patterns.time_s", "patterns.metadata_time_s")
     if processes is None:
-        why = "calls were counted for several processes at once (--quick)"
-        notes |= dict.fromkeys((f"patterns.{n}" for n in ("processes", "writers", "writer")), why)
+        notes |= dict.fromkeys((f"patterns.{n}" for n in ("processes", "writers", "writer")), _SEVERAL_AT_ONCE)
     if (known[chosen] < sums.files[chosen]).any():
         notes["patterns.size"] = "the size of some file is not known: see files.size"
-    if len(chosen) < grouped.count:
-        most = "I/O time" if view.timed else "bytes"
-        notes["patterns"] = (
-            f"{len(chosen)} of {grouped.count:,}: the {MAX_BY_TIME} with most {most}, "
-            f"and the {MAX_BY_FILES} with most files"
-        )
+    notes |= _left_out("patterns", len(chosen), grouped.count, "I/O time" if view.timed else "bytes")
     entities = [
         NamePattern(
             pattern=grouped.name(i),
-            files=int(sums.files[i]),
-            bytes=sums.bytes(i),
-            time_s=int(sums.time[i]) / 1e9 if view.timed else None,
-            metadata_time_s=int(sums.metadata_time[i]) / 1e9 if view.timed else None,
+            **sums.entry(i),
             processes=None if processes is None else int(processes[i]),
             writers=None if writers is None else int(writers[i]),
             writer=None if wrote is None or writers is None or writers[i] != 1 else int(rank[wrote[1][i]]),
@@ -281,7 +280,6 @@ def patterns(view: View, size_of: Ints) -> tuple[list[NamePattern], Notes]:
             reads=int(reads[i]),
             writes=int(writes[i]),
             flushes=int(flushes[i]),
-            opens=int(opens[i]),
             size=exact_sum(sizes[grouped.members(i)]) if known[i] == sums.files[i] else None,
         )
         for i in chosen

@@ -51,7 +51,7 @@ from vani.analyzers.streams import (
 from vani.analyzers.workload import Context, Ends, SurveyFindings, Workload
 from vani.calls import Flag, Kind, Layer
 from vani.columns import distinct
-from vani.kernels import PatternBit, call, columns
+from vani.kernels import PatternBit, columns
 
 _WITHIN = 1 << 16
 LARGE = 1 << 20
@@ -210,12 +210,8 @@ class _Collector(SumsCollector):
         is_listed = True if self._listed_as is None else self._listed_as[file] >= 0
         of |= np.where(is_listed, PatternBit.LISTED, 0)
         jumps, opens = (events.among(streams).view(np.uint8) for events in (self._jumps, self._opens))
-        out = call(
-            "pattern",
-            codes=codes,
-            offset=batch.offset,
-            bytes=batch.bytes,
-            start=batch.start,
+        out = batch.call(
+            *("pattern", "offset", "bytes", "start"),
             bits=self._bits(groups),
             place=np.where(named, np.searchsorted(keys, groups.process_file), -1),
             held=earlier.operations,

@@ -37,7 +37,7 @@ from vani.analyzers.intervals import Intervals, merge, merge_runs
 from vani.analyzers.passes import SumsMeasure
 from vani.analyzers.workload import Context, SurveyFindings, Workload
 from vani.calls import Flag, Kind
-from vani.kernels import call, columns
+from vani.kernels import columns
 
 Ints = NDArray[np.int64]
 
@@ -241,14 +241,7 @@ class _Merged(_ExtentsCollector):
         keys = int_table.Factorized.of(self._key(groups.process[linked], file[linked], groups.kind[linked]))
         side = np.full(len(file), -1)
         side[linked] = keys.codes
-        out = call(
-            "extents",
-            codes=batch.groups.codes,
-            offset=batch.offset,
-            bytes=batch.bytes,
-            side=side,
-            sides=len(keys.keys),
-        )
+        out = batch.call("extents", "offset", "bytes", side=side, sides=len(keys.keys))
         if out is not None:
             code, start, end = columns(out["extents"])
             return merge(keys.keys[code], start, end)

@@ -164,14 +164,8 @@ class _IoTimeCollector(SumsCollector):
         process, alone = groups.process, np.ones(len(groups), np.bool_)
         if len(self._threaded):
             alone = np.isin(process, self._threaded, invert=True)
-        attributes: dict[str, NDArray[Any]] = {
-            "process": process,
-            "phase_file": groups.listed_phase_file_key,
-            "phase": groups.phase,
-            "kind": groups.kind,
-            "layer": groups.layer,
-            "included": groups.included,
-        }
+        attributes = {name: getattr(groups, name) for name in ("process", "phase", "kind", "layer", "included")}
+        attributes["phase_file"] = groups.listed_phase_file_key
         with_last = {name: np.append(column, self._before[name]) for name, column in attributes.items()}
         # Calls of other processes share no time with their predecessor.
         with_last["counted"] = np.append(alone, False)

@@ -38,7 +38,7 @@ from vani.analyzers.batch import Batch, phases_and_files
 from vani.analyzers.passes import SumsMeasure
 from vani.analyzers.workload import Context, Ends, SurveyFindings, Workload
 from vani.calls import Flag, Kind, Layer
-from vani.kernels import ReachKind, call, columns
+from vani.kernels import ReachKind, columns
 
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
@@ -317,12 +317,8 @@ class _LengthsCollector:
             place = np.where(last >= 0, others.place[np.maximum(last, 0)] + 1, 0)
             place = place if batch.complete else np.searchsorted(batch.rows, place)
             after = int_table.IntTable(key, {"after": place}).at(groups.process_file, "after")
-        out = call(
-            "reach",
-            codes=batch.groups.codes,
-            offset=batch.offset,
-            bytes=batch.bytes,
-            start=batch.start,
+        out = batch.call(
+            *("reach", "offset", "bytes", "start"),
             what=np.where(writes, ReachKind.WRITES, ReachKind.LEFT_OUT),
             length=self._moment,
             most=_MOMENTS,

@@ -28,7 +28,7 @@ from vani.analyzers.intervals import Intervals, merge
 from vani.analyzers.workload import BUCKETS, MOMENTS, Context, Ends, SurveyFindings, Workload
 from vani.calls import DIRECT, SYNCHRONOUS, Flag, Kind, Layer
 from vani.columns import distinct
-from vani.kernels import ReachKind, call, columns, dtype_of
+from vani.kernels import ReachKind, columns, dtype_of
 
 Ints = NDArray[np.int64]
 
@@ -217,11 +217,8 @@ class _Collector:
         processes = distinct(np.append(groups.process, last.process))
         state = np.zeros(1, dtype_of("busy", "last"))
         state[0] = (np.searchsorted(processes, last.process), last.start, last.end, last.reach)
-        out = call(
-            "busy",
-            codes=batch.groups.codes,
-            start=batch.start,
-            duration=batch.duration,
+        out = batch.call(
+            *("busy", "start", "duration"),
             process=np.searchsorted(processes, groups.process),
             included=groups.included,
             processes=len(processes),
@@ -345,12 +342,8 @@ class _Collector:
         out = None
         # Groups that write and also set the length need both rules, call by call.
         if not (resizes & (groups.kind == Kind.WRITE)).any():
-            out = call(
-                "reach",
-                codes=batch.groups.codes,
-                offset=batch.offset,
-                bytes=batch.bytes,
-                start=batch.start,
+            out = batch.call(
+                *("reach", "offset", "bytes", "start"),
                 what=what,
                 length=self._bucket,
                 most=BUCKETS,

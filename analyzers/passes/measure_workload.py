@@ -10,7 +10,7 @@ import tempfile
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -272,23 +272,8 @@ def _certain(results: measurements.Results, wanted: type[Result]) -> Result:
 
 def trace_facts(manifest: Manifest) -> measurements.TraceFacts:
     """Facts about a trace, from the manifest of its store."""
-    return measurements.TraceFacts(
-        source=manifest.source,
-        tool=manifest.tool,
-        format=manifest.format,
-        layout=manifest.layout,
-        ranks=manifest.ranks,
-        records=manifest.records,
-        functions=manifest.functions,
-        start_unix_s=manifest.start_unix_s,
-        begin_ns=manifest.begin_ns,
-        span_ns=manifest.span_ns,
-        repaired_times=manifest.repaired_times,
-        complete=manifest.complete,
-        problems=manifest.problems,
-        limits=manifest.limits,
-        facts=manifest.facts,
-    )
+    shared = (field.name for field in fields(measurements.TraceFacts) if hasattr(manifest, field.name))
+    return measurements.TraceFacts(**{name: getattr(manifest, name) for name in shared})
 
 
 def with_names(

@@ -178,12 +178,7 @@ def read_totals(log: Log | Path, records: Records | None = None) -> Totals:
     return Totals(
         digest=log.digest,
         format=log.version,
-        uid=job.uid,
-        job_id=job.job_id,
-        exe=job.exe,
-        processes=job.processes,
-        start_s=job.start_s,
-        runtime_s=job.runtime_s,
+        **{name: getattr(job, name) for name in ("uid", "job_id", "exe", "processes", "start_s", "runtime_s")},
         bytes_read=total("BYTES_READ"),
         bytes_written=total("BYTES_WRITTEN"),
         reads=total("READS"),
