@@ -133,6 +133,7 @@ def accesses(
     """Data calls by layer, file and direction, as far as counts show them."""
     workload, widths, sums = rows.workload, widths_of(rows.workload), SumsBuilder()
     certain, used = _bytes_of_bins(rows, runs), [np.empty((6, 0), np.int64)]
+    sized, side_of_size, _, count = _certain_sizes(runs)
     posix, streams = rows["layer"] == Layer.POSIX, np.where(rows.process < 0, rows.ranks, 1)
     for kind, (calls, moved, side) in enumerate(_SIDES):
         own = rows.included & (rows[calls] > 0)
@@ -147,10 +148,15 @@ def accesses(
         row, cell = np.nonzero(certain[kind][at])
         size = certain[kind][at][row, cell]
         add_cells(sums, key[at][row], "size", cell, size)
-        off, alignment = rows["unaligned"][at], rows["alignment"][at]
-        known = (alignment > 0) & ((off == 0) | (off == (rows["reads"] + rows["writes"])[at]))
-        divides = np.where(off == 0, alignment_of(alignment), 0)
-        add_cells(sums, key[at][known], "aligned", divides[known], rows[moved][at][known])
+        off, number = rows["unaligned"], rows["reads"] + rows["writes"]
+        # Where all calls have one direction and size, their number shows their bytes.
+        alike = np.isin(np.arange(len(rows)), sized[(side_of_size == kind) & (count == number[sized])])
+        known = (rows["alignment"] > 0) & (off >= 0) & ((off == 0) | (off == number) | (alike & (off < number)))
+        known &= own & posix & ~segments.whole[:, kind]
+        missed = (rows[moved] // np.maximum(1, number) * off)[known]
+        missed = np.where((off == number)[known], rows[moved][known], missed)
+        add_cells(sums, key[known], "aligned", 0 * missed, missed)
+        add_cells(sums, key[known], "aligned", alignment_of(rows["alignment"][known]), rows[moved][known] - missed)
         binned = np.concatenate([getattr(run.sizes, side) for run in runs])
         smaller = binned[:, : int(np.searchsorted(runs[0].sizes.ends, LARGE)) + 1].sum(axis=1)
         in_order = (rows[f"ordered_{calls}"] + streams >= rows[calls]) | (posix & (smaller == 0))

@@ -68,7 +68,8 @@ ACCESSES = {
     "processes": "upper bound where a file has one record of all ranks, as files.readers",
     "bytes_by_size": "by the source's bins; null where several bins have sizes that the counters do not give",
     "time_by_size": "null where reads and writes were not kept one by one",
-    "bytes_misaligned": "by the count of calls off a multiple of the file system's block; null where it mixes both",
+    "bytes_misaligned": "by the count of calls off a multiple of the file system's block; null where only some are, "
+    "unless all have one direction and size",
     "bytes_sequential": "null where some calls are out of order, since their bytes are not counted apart",
     "bytes_collective": "null for records of both collective and independent calls, and for the file system's calls",
 }

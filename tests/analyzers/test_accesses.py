@@ -167,6 +167,19 @@ def test_counts_give_bytes_by_size_where_one_bin_alone_is_open():
     assert (posix.bytes_by_size, posix.bytes_misaligned) == (None, None)
 
 
+@pytest.mark.parametrize(("off", "wanted"), [(0, 0), (3, 3 * MiB), (8, 8 * MiB), (9, None), (-1, None)])
+def test_the_number_of_misaligned_calls_gives_their_bytes_if_all_have_one_size(off, wanted):
+    row = {
+        **{"rank": -1, "WRITES": 8, "BYTES_WRITTEN": 8 * MiB, "SIZE_WRITE_100K_1M": 8, "F_WRITE_TIME": 2.0},
+        **{"ACCESS1_ACCESS": MiB, "ACCESS1_COUNT": 8, "FILE_ALIGNMENT": 4096, "FILE_NOT_ALIGNED": off},
+    }
+    assert counted(POSIX=module("POSIX", [row]))["posix", "write"].bytes_misaligned == wanted
+    # Reads may be the misaligned ones.
+    row |= {"READS": 1, "BYTES_READ": 10}
+    if 0 < off < 9:
+        assert counted(POSIX=module("POSIX", [row]))["posix", "write"].bytes_misaligned is None
+
+
 @pytest.mark.parametrize(("independent", "collective", "wanted"), [(0, 8, 80), (8, 0, 0), (4, 4, None)])
 def test_counts_divide_bytes_between_collective_and_other_calls_only_where_one_has_all(independent, collective, wanted):
     calls = {"COLL_WRITES": collective, "INDEP_WRITES": independent}
