@@ -268,8 +268,10 @@ _STEPS: Final = 4
 
 
 def kind_of(call: str) -> str:
-    """The kind of a call, or of a kind of calls: read, write, sync, seek or metadata."""
+    """The kind of a call, or of a kind of calls: read, write, sync, seek, lock or metadata."""
     name = call.lower()
+    if name.removesuffix("64") in ("flock", "lockf", "fcntl"):
+        return "lock"
     if any(word in name for word in _FLUSHES):
         return "sync"
     if "seek" in name:

@@ -42,16 +42,17 @@ def searches(profile: Profile) -> list[tuple[int, LookUp, Search]]:
 
 
 def _search(row: LookUp, profile: Profile) -> Search | None:
-    if row.calls < _LOOKS_TOGETHER and (row.calls < LOOKS or 2 * row.calls < profile.workflow.io.ops.all):
-        return None
-    if row.search_path or row.folder.endswith("/**"):
+    missing = row.failed is not None and 2 * row.failed >= row.calls
+    on_path = bool(row.search_path) or row.folder.endswith("/**")
+    # A name that is there at each look is no flag that a process waits for.
+    looks = row.most >= LOOKS and not on_path and (missing or (row.names < _NAMES and row.failed is None))
+    many = row.calls >= _LOOKS_TOGETHER or (row.calls >= LOOKS and 2 * row.calls >= profile.workflow.io.ops.all)
+    if looks and (missing or many):
+        return "polling"
+    if on_path and many:
         # Counts have only look-ups that succeed, and these may also load what they find.
         return None if _COUNTS in profile.provenance else "library_search"
-    missing = row.failed is not None and 2 * row.failed >= row.calls
-    # A name that is there at each look is no flag that a process waits for.
-    if row.most >= LOOKS and (missing or (row.names < _NAMES and row.failed is None)):
-        return "polling"
-    if row.names < _NAMES or row.calls < 2 * row.names:
+    if not many or row.names < _NAMES or row.calls < 2 * row.names:
         return None
     return "newest_file_search" if row.listings > 1 and not missing else "outputs_checked_again"
 

@@ -463,6 +463,10 @@ SEARCHES = {"library_search", "newest_file_search", "outputs_checked_again", "po
         (lookup(search_path=["/sw/a", "/sw/b", "/sw/c"]), "library_search"),
         (lookup("/sw/env/lib/python3.11/**"), "library_search"),
         (lookup(calls=999), None),
+        # A missing name that is looked up a hundred times is a flag, whatever else the run does.
+        (lookup(calls=400, names=1, most=400, failed=400), "polling"),
+        (lookup(calls=400, names=1, most=400), None),
+        (lookup(calls=99, names=1, most=99, failed=99), None),
     ],
 )
 def test_look_ups_have_a_purpose(row, expected):

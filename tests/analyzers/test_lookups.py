@@ -115,6 +115,10 @@ def test_locks_have_their_failures_by_error(tmp_path):
     assert (fcntl.call, fcntl.calls, fcntl.failed, fcntl.files) == ("fcntl", 4, {"EAGAIN": 3}, ["/run/out"])
     assert fcntl.time_s == pytest.approx(0.50003)
     assert (flock.call, flock.calls, flock.failed) == ("flock", 1, {"ENOLCK": 1})
+    first, second = vani.advise(profile, system="generic-lustre").notes
+    assert first.startswith("3 calls of fcntl failed with EAGAIN: another process has the lock; locks take 100 % of")
+    assert "MPI-IO" not in first and "mount option flock" in second
+    assert "would act on it" not in profile.summary(diagnosis=True)
 
 
 def test_dftracer_records_which_calls_failed(tmp_path):

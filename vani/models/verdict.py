@@ -405,23 +405,30 @@ _REFUSED: Final = {
 }
 _HDF5_LOCKS: Final = "HDF5 locks its files unless HDF5_USE_FILE_LOCKING=FALSE"
 _MPI_LOCKS: Final = "MPI-IO locks each access in atomic mode, and writes that it sieves (romio_ds_write disable)"
+_DATABASES: Final = "a database locks for each transaction"
 
 
 def locking(profile: Profile) -> list[str]:
     """Locks that failed, or that take `HARDLY` of the I/O time, each with its probable cause."""
     whole, texts = io_time.calls_s(profile.workflow.io), []
-    of_mpi = any(row.layer in ("mpiio", "hdf5") for row in profile.interfaces or ()) or profile.workflow.processes > 1
+    layers = {row.layer for row in profile.interfaces or ()}
     for lock in profile.locks or ():
-        who = _HDF5_LOCKS if lock.call == "flock" else _MPI_LOCKS if of_mpi else "a database locks for each transaction"
-        where = f" ({one_line(lock.files[0])})" if lock.files else ""
+        # strace does not show which library takes a lock.
+        of_mpi, several = not layers.isdisjoint(("mpiio", "hdf5")), profile.workflow.processes > 1
+        who = _HDF5_LOCKS if lock.call == "flock" else _MPI_LOCKS if of_mpi or several else _DATABASES
+        troubles = []
         for why, errors in _REFUSED.items():
             named = [error for error in errors if (lock.failed or {}).get(error)]
             if named:
                 number = _times(sum((lock.failed or {})[error] for error in named))
-                texts.append(f"{number} of {lock.call} failed with {' and '.join(named)}{where}: {why}; {who}")
+                troubles.append(f"{number} of {lock.call} failed with {' and '.join(named)}: {why}")
         if lock.time_s and whole and lock.time_s >= io_time.HARDLY * whole:
             share = format_share(min(1.0, lock.time_s / whole))
-            texts.append(f"locks take {share} of the I/O time ({lock.call}: {_times(lock.calls)}){where}: {who}")
+            troubles.append(f"locks take {share} of the I/O time ({lock.call}: {_times(lock.calls)})")
+        if troubles:
+            where = f" ({one_line(lock.files[0])})" if lock.files else ""
+            guess = "if a library takes them: " if who == _MPI_LOCKS and not of_mpi else ""
+            texts.append(f"{'; '.join(troubles)}{where}; {guess}{who}")
     return texts
 
 
