@@ -117,7 +117,9 @@ def _most(time: IOTime) -> str:
     """Words for the seconds that could be saved, and for those in I/O calls that storage settings do not reduce."""
     run = format_seconds(time.runtime_s)
     if not _is_in_libraries(time):
-        return f"{format_seconds(time.calls_s)} of {run} ({format_share(time.share)}) could be saved"
+        share = format_share(time.share)
+        share += "" if share == format_share(time.of_run(time.calls_s - time.lookups_s)) else ", look-ups included"
+        return f"{format_seconds(time.calls_s)} of {run} ({share}) could be saved"
     names = time.libraries or ("I/O libraries",)
     text = names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
     return (

@@ -215,13 +215,17 @@ class Workload:
     ) -> Seen:
         """A pattern found in files; the costliest comes first. `part`: seconds of the calls that it is about."""
         groups = sorted(data_files.alike(items), key=lambda group: max(map(_cost, group)), reverse=True)
-        first = groups[0][0]
+        places: dict[object, data_files.Item] = {}
+        for group in groups:
+            item = max(group, key=_cost)
+            places.setdefault(item.where if item.part.pattern is None else item.part.pattern, item)
+        first, *_ = most = [*places.values()][: self.shown]
         row = None if first.part.pattern is None else (self.profile.patterns or ())[first.part.pattern]
         target = Target("file", first.path) if row is None or row.files <= 1 else Target("dataset", row.pattern)
         times = [_time_s(item, (part or {}).get(item)) for item in items]
         return Seen(
             target,
-            [f"{group[0].where}.{name}" for group in groups[: self.shown] for name in ("path", *attributes)],
+            [f"{item.where}.{name}" for item in most for name in ("path", *attributes)],
             None if None in times else self.share(sum(time or 0.0 for time in times)),
         )
 

@@ -132,7 +132,8 @@ def _mostly(phase: Phase) -> str:
     doing, share = costliest_metadata(phase)
     if phase.kind == "metadata" or phase.dominant is None or phase.dominant.kind != "metadata" or share is None:
         return ""
-    return f" ({doing} takes {format_share(share)} of the phase's I/O time)"
+    verb = "take" if doing.endswith("operations") else "takes"
+    return f" ({doing} {verb} {format_share(share)} of the phase's I/O time)"
 
 
 def _of_metadata(phase: Phase) -> str:
@@ -309,6 +310,12 @@ def place(observation: Observation) -> str:
     return target.path or target.app or ("" if target.kind == "job" else target.kind)
 
 
+def _places(observation: Observation) -> int:
+    """Number of places among the figures: the share is of all places, and the numbers are of the costliest one."""
+    name = re.compile(r"(files|patterns)\[\d+\]\.(path|pattern)")
+    return sum(name.fullmatch(item.attribute) is not None for item in observation.evidence)
+
+
 def advised_rules(advice: Advice) -> frozenset[str]:
     """Rules that recommend something."""
     return frozenset(entry.rule for entry in advice.recommendations)
@@ -341,6 +348,8 @@ def numbers_of(observation: Observation | Recommendation) -> list[str]:
             number, word = round(item.value), _NUMBERS[name]
             is_size = any(part in name for part in _SIZES)
             texts.append(f"{format_bytes(number)} {word}" if is_size else counted(number, word))
+    if texts and observation.target.kind == "dataset" and place.startswith("files["):
+        texts[-1] += " in one file"
     return texts
 
 
@@ -369,12 +378,12 @@ def observation_lines(observations: Sequence[Observation], width: int, advised: 
             line += f", {format_seconds(observation.time_s)}"
         rules = [one_line(rule) for rule in observation.rules if rule in advised]
         line += f" ({', '.join(rules)})" if rules else ""
-        where = one_line(place(observation))
+        where, others = one_line(place(observation)), " and others" if _places(observation) > 1 else ""
         numbers = numbers_of(observation)
-        while numbers and len(line) + len(", ".join(numbers)) + min(len(where), _LEAST_PLACE) + 4 > width:
+        while numbers and len(line) + len(", ".join(numbers)) + min(len(where), _LEAST_PLACE) + len(others) + 4 > width:
             numbers.pop()
         line += f": {', '.join(numbers)}" if numbers else ""
-        line += f": {kept_end(where, width - len(line) - 2)}" if where else ""
+        line += f": {kept_end(where, width - len(line) - 2 - len(others))}{others}" if where else ""
         lines.append(line)
     if len(observations) > MAX_LINES:
         lines.append(f"and {len(observations) - MAX_LINES} more, which `vani advise` writes")
