@@ -5,6 +5,8 @@
 | `collective` | bytes in collective calls of MPI-IO | bytes requested of MPI-IO |
 | `sieving` | bytes moved by the file system | bytes requested of MPI-IO |
 | `filling` | bytes moved by the file system | bytes requested of the outermost library above MPI-IO |
+| `conversion` | bytes requested of MPI-IO | bytes requested of that library, which may convert or compress them |
+| `fan_out` | calls of the file system | data calls of MPI-IO |
 
 Re-reading is `data_files.Access.times`, since distinct bytes belong to the file, not to a layer.
 """
@@ -124,6 +126,17 @@ class Traffic:
         return _known(self.of("mpiio"))
 
     @property
+    def callers(self) -> int:
+        """Most processes that make calls of MPI-IO."""
+        return max((row.processes or 0 for row in self.of("mpiio")), default=0)
+
+    @property
+    def at_once(self) -> int | None:
+        """Bytes of one usual call of MPI-IO by each of `callers`; None if not known."""
+        calls = sum(row.calls for row in self.of("mpiio"))
+        return None if not self.requested else self.requested * self.callers // calls
+
+    @property
     def collective(self) -> float | None:
         """Share of collective calls in the bytes requested of MPI-IO, or moved below it if those are not known."""
         for layers in (("mpiio",), ("pnetcdf",), _FILE_SYSTEM if self.of(*_JOINING) else ()):
@@ -145,6 +158,15 @@ class Traffic:
     @property
     def filling(self) -> float | None:
         return self.moved / self.of_library if self.of_library else None
+
+    @property
+    def conversion(self) -> float | None:
+        return self.requested / self.of_library if self.requested and self.of_library else None
+
+    @property
+    def fan_out(self) -> float | None:
+        calls = sum(row.calls for row in self.of("mpiio"))
+        return sum(row.calls for row in self.of(*_FILE_SYSTEM)) / calls if calls else None
 
 
 def _known(rows: Sequence[Access]) -> int | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from vani.advisors.access_table import Traffic
 from vani.advisors.commands import Language, code_lines, comment, language_of
 from vani.advisors.data_files import Access, Group, Item, by_folder, data_files
 from vani.advisors.rule import Answer, Evidence, Finding, Gain, Rule, Value, Verdict, figures
@@ -103,6 +104,9 @@ class CompressibleData(Rule):
         moved = sum(bytes_ for bytes_, _, _ in moves)
         if moved < self.min_bytes:
             return f"{format_bytes(moved)} move in {where}: too little"
+        below = Traffic.on(profile, group.paths, reads=False).conversion
+        if below is not None and below * self.min_speedup <= 1:
+            return f"of what {where} is asked to store, {format_share(below)} reach MPI-IO: a library makes it smaller"
         choice = best_codec(_usable(sample, app, profile), moves)
         if choice is None:
             return f"the times of reading and writing {where} are not known"

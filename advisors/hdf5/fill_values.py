@@ -112,7 +112,8 @@ class FillValues(Rule):
             text += f", and the program requests {format_bytes(traffic.of_library)}: the library fills data sets first."
         else:
             text += ": each byte is written twice, as where a library fills data sets first."
-        if (alone := _fills_alone(group, profile)) is not None:
+        alone = _fills_alone(group, profile)
+        if alone is not None:
             text += f" Process {alone} writes the fill values while the others wait."
         return Finding(
             **group.affected,
@@ -129,6 +130,8 @@ class FillValues(Rule):
             "  C, netCDF:    nc_set_fill(ncid, NC_NOFILL, &old);            after nc_create\n"
             "  Fortran:      ierr = nf90_set_fill(ncid, NF90_NOFILL, old)\n"
             "  netCDF4:      dataset.set_fill_off()",
+            # Without fill values, that process writes as much as the others.
+            removes=frozenset() if alone is None else frozenset({"balance"}),
         )
 
 

@@ -163,32 +163,39 @@ class CollectiveBuffering(Rule):
             return "the program sets the hints of collective buffering itself"
         use, share = use.of(dict.fromkeys(access.item for access in moved)), use.layer.collective_share
         first = Access(use.items[0], moved[0].reads)
-        gain: Gain | str | None = "the gain depends on how much one call of all processes moves: measure it"
+        traffic = Traffic.on(profile, use.paths, reads=first.reads)
+        callers, usual = traffic.callers or first.processes, usual_at_most(first.sizes)
+        at_once = None if sieved else traffic.at_once or (usual and usual * callers)
+        gain: Gain | str | None = "the gain depends on how much one call of all processes moves"
         if sieved:
-            traffic, before = Traffic.on(profile, use.paths, reads=first.reads), mpiio.in_mpiio_s(use)
+            before = mpiio.in_mpiio_s(use)
             gain = _without_holes(traffic, use, before, reads=first.reads)
             reason = _sieving(traffic, use, reads=first.reads)
         else:
-            before = use.data_s(moved)
+            before, of = use.data_s(moved), "bytes" if traffic.collective is not None else "calls"
+            times = traffic.fan_out or 0.0
+            each = f", {format_count(round(times))} for each call" if times >= _SPLIT else ""
             reason = (
                 f"{use.app.name} accesses {use.words} in {format_count(sum(access.requests for access in moved))} "
-                f"{self._kind(first.item)} requests, usually of {usual_text(first.sizes)}, and {format_share(share)} "
-                "of its MPI-IO calls are collective. "
+                f"{self._kind(first.item)} requests, usually of {usual_text(first.sizes)}{each}, and "
+                f"{format_share(share)} of its MPI-IO {of} are collective. "
             )
-        # What one call of all processes moves.
-        usual = usual_at_most(first.sizes)
-        at_once = None if usual is None or sieved else usual * first.processes
         joins_little = at_once is not None and at_once < self.stripe
         in_library = sieved or (joins_little and not is_independent)
         if in_library:
             before = mpiio.in_mpiio_s(use)
         if joins_little:
             reason += (
-                f"One call of all {format_count(first.processes)} processes moves {format_bytes(at_once)}, less than a "
+                f"One call of all {format_count(callers)} processes moves {format_bytes(at_once)}, less than a "
                 "stripe: describe many pieces in one call first. Collective calls of single pieces may be slower."
             )
         elif is_independent:
             reason += "Collective calls with aggregators would join them."
+        elif first.processes < callers:
+            reason += (
+                f"Only {format_count(first.processes)} of {format_count(callers)} processes {first.kind} them, for "
+                "all, and one by one: the pieces of a call have gaps between them."
+            )
         else:
             reason += "No aggregator joins them: collective buffering is off for them."
         calls = _calls(sorted({access.kind for access in moved}, reverse=True), "_at")
@@ -217,6 +224,8 @@ class CollectiveBuffering(Rule):
         )
 
 
+_SPLIT: Final = 2.0
+"""Least requests for each call of MPI-IO that are worth a word (our choice)."""
 _VIEW: Final = (
     "in the program, all pieces of a process in one call, and all processes together:\n"
     "  MPI_Type_create_hindexed_block(n, length, offsets, MPI_BYTE, &pieces);  MPI_Type_commit(&pieces);\n"

@@ -43,6 +43,7 @@ class Imbalance(Rule):
     """
 
     id = "POS006"
+    settles = "balance"
     sources = ("Xie et al., section II-C",)
 
     # Our choice: up to twice the mean is common between repetitions (Xie et al., section IV-D: 1.3 in half of them).

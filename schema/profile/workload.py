@@ -315,7 +315,10 @@ class Interface(Model):
     time_s: Seconds | None = Field(
         description="time in calls to the library that are not nested in another call to it, summed over processes"
     )
-    collective_share: Share | None = Field(default=None, description="share of the data calls that are collective")
+    collective_share: Share | None = Field(
+        default=None,
+        description="share of collective calls in the bytes requested; in the calls where bytes are not known",
+    )
     transfer: Literal["collective", "independent", "mixed"] | None = Field(
         default=None,
         description="mode of the data calls; HDF5 without a call that sets the mode takes the mode of MPI-IO",
