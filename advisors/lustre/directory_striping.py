@@ -60,7 +60,7 @@ class DirectoryStriping(Rule):
         io = profile.workflow.io
         metadata = io.time_share.metadata * share_of([io], SERVED) if io.time_share else 0.0
         if metadata < self.min_metadata_share:
-            return f"metadata operations take {format_share(metadata)} of the I/O time"
+            return f"what metadata servers answer takes {format_share(metadata)} of the I/O time"
         if (why := folder_table(profile, system)) is not None:
             return why
         table = folders_of(profile, system)

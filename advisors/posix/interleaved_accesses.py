@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from vani.advisors.data_files import Access, Group, Item, by_folder, posix_items
+from vani.advisors.data_files import Access, Group, by_folder, posix_items
 from vani.advisors.placement import pieces_of
 from vani.advisors.rule import NO_LAYOUTS, Answer, Evidence, Finding, Layouts, MatchingRule, Verdict
 from vani.advisors.small_requests import aggregated, usual_at_most, usual_text
@@ -79,17 +79,18 @@ class InterleavedAccesses(MatchingRule):
         for group in by_folder(data, profile):
             pieces = pieces_of(group.items, profile, system, layouts)
             unit = int(self.unit) if isinstance(pieces, str) else min(int(self.unit), pieces.size)
-            judged = [self._shared(item, unit, reads=reads) for item in group.items for reads in (False, True)]
+            sides = [Access(item, reads) for item in group.items for reads in (False, True)]
+            judged = [self._shared(access, unit) for access in sides if access.requests]
             answers += [answer for answer in judged if isinstance(answer, str)]
             if shared := [access for access in judged if isinstance(access, _Shared)]:
                 known = () if isinstance(pieces, str) else pieces.evidence
                 answers.append(_finding(group, shared, unit, known, system))
-        return self.among(answers)
+        return self.among(answers, "no shared file is read or written")
 
-    def _shared(self, item: Item, unit: int, *, reads: bool) -> _Shared | str:
-        access = Access(item, reads)
+    def _shared(self, access: Access, unit: int) -> _Shared | str:
+        item, reads = access.item, access.reads
         if access.processes < 2:
-            return "each shared file is read or written by one process"
+            return "one process reads, or writes, a shared file"
         usual = usual_at_most(access.sizes)
         if access.sizes is None or usual is None or item.io.access_pattern is None:
             return "access pattern and sizes of the shared files are not known; supply a trace with offsets"

@@ -94,7 +94,7 @@ class RankZeroFunnel(Rule):
         if balance is None:
             return f"apps[{number}].balance is not known: {app.name} has no I/O"
         if app.processes < self.min_processes * app.instances:
-            return f"{app.name} has fewer than {format_count(self.min_processes)} processes"
+            return f"runs of {app.name} have fewer than {format_count(self.min_processes)} processes"
         if not balance.writing_processes:
             return f"no write of {app.name} is recorded"
         if not is_few(balance, app):

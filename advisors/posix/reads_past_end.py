@@ -55,7 +55,7 @@ class ReadsPastEnd(Rule):
             ),
         )
         if not items:
-            return "reads stay within their files, where ends are known"
+            return "most reads stay within their files, where ends are known"
         findings = [
             self._finding(group)
             for group in by_folder(items, profile)

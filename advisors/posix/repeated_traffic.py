@@ -122,7 +122,12 @@ class RepeatedTraffic(Rule):
         for number, app in enumerate(profile.apps):
             if app.name not in named and (total := self._of_app(app, profile)):
                 findings.append(self._of_whole(number, app, total))
-        return findings or (
+        sides = [Access(item, reads) for item in known for reads in (True, False)]
+        if findings:
+            return findings
+        if any(a.times >= self.min_times and a.bytes - a.distinct >= self.min_bytes for a in sides):
+            return "what is moved again are random accesses, files that are replaced, or inputs of each process"
+        return (
             f"no app's files move {format_bytes(self.min_bytes)} or more again, and each byte "
             f"{self.min_times:g} times or more"
         )

@@ -115,6 +115,8 @@ class SmallAccesses(Rule):
                     by_item[access.item].append(access)
         if not by_item:
             sizes = [item.io.transfer_size for item in accessed]
+            if not any(item.requests for item in accessed):
+                return "no other file is read or written"
             if all(size.read is None and size.write is None for size in sizes):
                 return "sizes of requests are not known; supply a trace with the data calls"
             return f"few requests are consecutive and below {format_bytes(self.small)}"

@@ -2,33 +2,23 @@
 
 from __future__ import annotations
 
-import gzip
-import tarfile
 from pathlib import Path
 
 import pytest
 
 import vani
+from tests.advisors.shared_cases import unpacked
 
 DATA = Path(__file__).resolve().parents[1] / "data/cases"
+E2E = "dbin_write_3d_nc4_id66168155-29343_1-21-52011-13559133571516104128_1.darshan"
+OPENPMD = "dbin_h5bench_openpmd_write_id66082102-11665_1-17-41968-4919217136106122637_1.darshan"
 SHARED = Path(__file__).resolve().parents[3] / "shared/cases"
 
 
 def recommended(name, folder):
     """Recommended or noted rules in order, with the sentence of each."""
-    for place in (DATA / name, SHARED / name, SHARED / f"{name}.tgz"):
-        if place.exists():
-            break
-    else:
-        pytest.skip(f"{name} is not here")
-    if place.suffix == ".tgz":
-        with tarfile.open(place) as archive:
-            archive.extractall(folder, filter="data")
-        place = folder / name
-    if place.suffix == ".gz":
-        plain = folder / place.stem
-        plain.write_bytes(gzip.decompress(place.read_bytes()))
-        place = plain
+    places = (DATA / name, SHARED / name, SHARED / f"{name}.tgz")
+    place = unpacked(next((place for place in places if place.exists()), places[-1]), folder)
     advice = vani.advise(vani.profile(place), system="generic-lustre")
     return {one.rule: one.reason for one in advice.recommendations if one.rule != "MAT001"}
 
@@ -52,6 +42,18 @@ def test_independent_calls_become_collective_where_the_requests_below_are_in_no_
 
 def test_a_file_that_several_processes_map_is_read_whole(tmp_path):
     assert next(iter(recommended("mapped-weights-strace", tmp_path))) == "POS005"
+
+
+def test_what_one_collective_call_moves_counts_all_processes_that_make_it(tmp_path):
+    found = recommended("../data/aiio-darshan/" + E2E, tmp_path)
+    # 768 calls by 64 processes request 167,784,116 B, and one aggregator writes pieces of 256 B.
+    assert next(iter(found)) == "MIO001" and "Only 1 of 64 processes write them, for all" in found["MIO001"]
+    assert "less than a stripe" not in found["MIO001"] and "usually of 256 B, 853 for each call" in found["MIO001"]
+
+
+def test_a_process_that_writes_fill_values_has_no_work_to_share_out(tmp_path):
+    found = recommended("../data/aiio-darshan/" + OPENPMD, tmp_path)
+    assert "Process 0 writes the fill values while the others wait" in found["HD5007"] and "POS006" not in found
 
 
 def test_collective_calls_come_before_sieving_is_switched_off(tmp_path):

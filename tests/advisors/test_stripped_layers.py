@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from tests.advisors.shared_cases import unpacked
 from tests.darshan_records import profiled
 from tests.readers.test_darshan import log, module
 from vani.advisors.judge import advise_document, diagnosis
@@ -112,6 +113,8 @@ MANY = [
         "ior-ssf-mpiio-indep-8r", "mpiio-mix-4r", "mpitracing-cm1like-4r", "netcdf-pnetcdf-4r",
     )),
     *(SHARED / "traces-new" / f"n2-{name}" for name in ("hdf5-4r", "mpitracing-mpiio-4r")),
+    *(SHARED / "cases" / f"{name}.tgz" for name in ("scorep-mixed", "scorep-mixed-linktime", "pfw-headers")),
+    ROOT / "tests/data/dftracer/loader-3p",
     *(SHARED / "cases" / f"{name}-recorder" for name in ("h5align", "h5cache", "h5sub", "mpiind-view", "pympi")),
     SHARED / "cases/imbalanced-io.darshan",
     *sorted((SHARED / "data/aiio-darshan").glob("*.darshan")),
@@ -123,8 +126,7 @@ MANY = [
     "path", [*FEW, *(pytest.param(path, marks=pytest.mark.slow) for path in MANY)], ids=lambda path: path.stem[:40]
 )
 def test_a_run_without_a_layer_shows_no_more_patterns(path, tmp_path):
-    if not path.exists():
-        pytest.skip("the shared traces are not here")
+    path = unpacked(path, tmp_path)
     whole = profile_of(path, tmp_path / "whole")
     shown, used = names(whole), {row.layer for row in whole.accesses or ()}
     if not used:
@@ -156,6 +158,13 @@ def openpmd(*, with_hdf5: bool) -> Records:
             "H5D": module("H5D", [every | {"OPENS": 384, "WRITES": 3_840, "BYTES_WRITTEN": written, "BYTES_READ": 0}]),
         }
     return replace(log(384, ("/lustre/8a_parallel_3Db_0000001.h5",), **modules), end_s=206.0)
+
+
+def test_a_pattern_that_only_appears_without_a_layer_is_found(tmp_path):
+    """One of those in `EXPLAINED`: without them, the test above would fail."""
+    path = DARSHAN / "v3-netcdf-pnetcdf-4r.darshan"
+    more = names(profile_of(path, tmp_path, "mpiio")) - names(profile_of(path, tmp_path))
+    assert more and {("mpiio", name) for name in more} <= EXPLAINED.keys()
 
 
 @pytest.mark.parametrize("with_hdf5", [True, False])
