@@ -131,6 +131,11 @@ class Folders:
         total = calls_s(profile.workflow.io)
         return min(1.0, self.metadata_time_s * _served(profile) / total) if total else 0.0
 
+    def share(self, profile: Profile) -> float:
+        """Share of the I/O time, 0..1, of all calls on these files that ask a server."""
+        total, seeks = calls_s(profile.workflow.io), self.metadata_time_s * (1 - _served(profile))
+        return min(1.0, (self.time_s - seeks) / total) if total else 0.0
+
     def metadata_s(self, profile: Profile) -> float:
         """Seconds of the run that operations of metadata servers on these files cost."""
         total = profile.workflow.io.time_s.metadata

@@ -112,7 +112,8 @@ LIBRARIES: Final = (
         "https://docs.unidata.ucar.edu/netcdf-c/current/group__datasets.html",
         reuse="define all dimensions, variables and attributes, then leave define mode once, before any data\n"
         "(nc_enddef, ncmpi_enddef; netCDF4: createVariable and attributes before the first assignment), or reserve\n"
-        "room for a header that grows: nc__enddef(ncid, 65536, 4, 0, 4); ds.set_fill_off() if all is written",
+        "room for a header that grows: nc__enddef(ncid, 65536, 4, 0, 4); ds.set_fill_off() if all is written;\n"
+        "many records in one assignment, variable[t : t + n] = steps, and sync() after several, not after each",
         opening=_ONCE + "netCDF4.Dataset(name, 'a') before the loop, variable[n] = step in it",
         request_size="many records in one assignment, variable[t : t + n] = steps (nc_put_vara); chunksizes= of 1 MiB",
         flush="one sync() for several steps, or close() alone, which writes everything",
@@ -187,7 +188,7 @@ LIBRARIES: Final = (
     ),
     Library(
         "FITS", "format:fits", "astropy cfitsio", "https://docs.astropy.org/en/stable/io/fits/",
-        opening=_ONCE + "with fits.open(name, mode='append') as hdus: around the loop (fits_open_file once)",
+        opening=_ONCE + "with fits.open(name) as hdus: around the loop, mode='append' to write (fits_open_file once)",
         request_size="whole images and columns: fits_write_img, fits_write_col with fits_get_rowsize rows",
         reuse="fits.open(name, memmap=False) once, before the loop",
     ),

@@ -26,11 +26,13 @@ def aggregated(
     first: Access,
     system: System,
     size: int = LARGE,
+    *,
+    left: int | None = None,
 ) -> Gain | None:
     """The gain from aggregation; None if nothing was timed.
 
     `io` has (bytes, requests, seconds summed over processes) of each file. The first access decides the rate of a
-    process (b in `vani/models/savings.py`).
+    process (b in `vani/models/savings.py`). `left` is the number of requests that remain, by default those of `io`.
     """
     # Typical rates promise no more than one measured process.
     disk = None if system.generic else system.file_system_for(first.item.path)
@@ -39,7 +41,7 @@ def aggregated(
     time = sum(row[2] for row in io)
     if not before_s or not time or not operations:
         return None
-    rest, best = rest_of(moved, operations, time, requests(io, size), rate)
+    rest, best = rest_of(moved, operations, time, requests(io, size) if left is None else left, rate)
     # At least one request remains, which takes as long as one does now.
     after = min(before_s, max(before_s * rest, time / operations))
     return Gain.at_best(

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Final
 
 from vani.advisors.commands import quoted_path
 from vani.advisors.data_files import SERVED, share_of
-from vani.advisors.folder_table import Folders, beyond, folder_table, folders_of, is_small, polled
+from vani.advisors.folder_table import Folders, beyond, folder_table, folders_of, is_small, is_written, polled
 from vani.advisors.rule import Evidence, Finding, Gain, Rule, Target, TunableSetting, Verdict
+from vani.advisors.small_requests import SMALL
 from vani.models import staging
 from vani.models.io_time import calls_s
 from vani.models.run_time import of_profile_s
@@ -24,7 +25,8 @@ class MetadataStorm(Rule):
     Looks at
         All folders of the run with data, not only the listed files: those in which nine in ten files have at most
         `max_size`, with at least `min_files` files together. Opening, closing, querying and removing these files, and
-        making and removing folders, takes at least `min_metadata_share` of the I/O time.
+        making and removing folders, takes at least `min_share` of the I/O time. Reading and writing counts, too, where
+        the run writes the files and nine in ten have at most `tiny`: no request there depends on its bytes.
     Why
         Each file costs several trips to a metadata server, however few bytes it has, and these few servers serve all
         users. More nodes do not make this faster, because they wait in one queue.
@@ -34,7 +36,7 @@ class MetadataStorm(Rule):
         removal is the last thing that happens to them: a folder on the node (`$TMPDIR`), where no server is involved.
         If many processes must make files in one folder: a separate folder for each.
     Stays silent when
-        Small files are few; their metadata takes less of the I/O time; they are on the node already; a process
+        Small files are few; they take less of the I/O time; they are on the node already; a process
         waits for each of them (POS003); folders are not known.
     Source
         Carns et al., Small-file access in parallel file systems (IPDPS 2009); Lustre manual, chapter 20.
@@ -57,9 +59,11 @@ class MetadataStorm(Rule):
     # As in LUS006: one trip less per file saves milliseconds, which do not show with fewer files (general knowledge).
     min_files = 100
     # Half of the I/O time: below, bytes decide (our choice).
-    min_metadata_share = 0.5
+    min_share = 0.5
     # One RPC (Lustre manual, section 19.2): the bytes of a smaller file take one request, but its name takes several.
     max_size = MiB
+    # As in POS002: the file is smaller than a small request.
+    tiny = SMALL
     # As in BB002, for the node's storage in a trial.
     spare = 0.2
     memory_share = 0.5  # see spare
@@ -70,10 +74,12 @@ class MetadataStorm(Rule):
         small = Folders(
             tuple(row for row in table.rows if row[1].path not in awaited and is_small(row[1], int(self.max_size)))
         ).without_trifles()
-        share, files = min(1.0, small.metadata_share(profile) + _of_folders(profile)), small.files
+        # FLD003 packs inputs.
+        tiny = Folders(tuple(row for row in small.rows if is_small(row[1], int(self.tiny)) and is_written(row[1])))
+        names, files = min(1.0, small.metadata_share(profile) + _of_folders(profile)), small.files
         everywhere = self._everywhere(profile)
         if everywhere:
-            share, files = _of_all(profile), profile.dataset.files or 0
+            names, files = _of_all(profile), profile.dataset.files or 0
         if files < self.min_files:
             left_out = beyond(profile)
             where = (
@@ -82,36 +88,42 @@ class MetadataStorm(Rule):
                 else "all folders of the run"
             )
             return f"{where} contain {format_count(files)} small files, fewer than {format_count(int(self.min_files))}"
-        if share < self.min_metadata_share:
-            return (
-                f"metadata operations on small files and folders take {format_share(share)} of the I/O time, less than "
-                f"{format_share(self.min_metadata_share)}"
-            )
-        return [self._finding(small, profile, system, files, share, everywhere=everywhere)]
+        if names >= self.min_share:
+            return [self._finding(small, profile, system, files, names, everywhere=everywhere)]
+        if tiny.files >= self.min_files and tiny.share(profile) >= self.min_share:
+            return [self._finding(tiny, profile, system, tiny.files, None, everywhere=False)]
+        return (
+            f"metadata operations on small files and folders take {format_share(names)} of the I/O time, less than "
+            f"{format_share(self.min_share)}"
+        )
 
     def _everywhere(self, profile: Profile) -> bool:
         """True if the table omits folders and most files of the run are small."""
         sizes, files = profile.dataset.size_distribution, profile.dataset.files
-        return bool(
-            beyond(profile)
-            and files
-            and sizes is not None
-            and 2 * sizes.known >= files
-            and sizes.p90 is not None
-            and sizes.p90 <= self.max_size
-        )
+        if not (beyond(profile) and files and sizes is not None and sizes.p90 is not None):
+            return False
+        return 2 * sizes.known >= files and sizes.p90 <= self.max_size
 
     def _finding(
-        self, small: Folders, profile: Profile, system: System, files: int, share: float, *, everywhere: bool
+        self, small: Folders, profile: Profile, system: System, files: int, names: float | None, *, everywhere: bool
     ) -> Finding:
+        """The finding; `names` is the share of operations on names, None where all calls on the files count."""
         served, io, layout = _of_all(profile), profile.workflow.io, _layout(small, profile)
-        part = min(1.0, share / served) if served else 0.0
-        before = of_profile_s(profile, "metadata") * share_of([io], SERVED) * part
+        if names is None:
+            before = small.total_s(profile)
+            cost = f"all calls on them take {format_share(small.share(profile))} of the I/O time, for few bytes in each"
+        else:
+            part = min(1.0, names / served) if served else 0.0
+            before = of_profile_s(profile, "metadata") * share_of([io], SERVED) * part
+            cost = (
+                "creating, opening, closing, querying and removing them (and their folders) takes "
+                f"{format_share(names)} of the I/O time"
+            )
         # A file per process saves little if there are hardly more files than processes. Then use one for all.
         packs = profile.workflow.processes if files >= 2 * profile.workflow.processes else 1
         left = before * packs / files
         gain = Gain.at_best(
-            "metadata_time_s",
+            "metadata_time_s" if names is not None else "io_time_s",
             before,
             after=(before + left) / 2,
             best=left,
@@ -119,19 +131,12 @@ class MetadataStorm(Rule):
             "the new files' remain; middle, half of the others remain for their contents; low, all",
         )
         where = f"{format_count(files)} files" if everywhere else small.words()
-        usual = max(
-            (
-                distribution.p90
-                for _, row in small.rows
-                if (distribution := row.sizes) and distribution.p90 is not None
-            ),
-            default=None,
-        )
+        usual = max((row.sizes.p90 for _, row in small.rows if row.sizes and row.sizes.p90 is not None), default=None)
+        room = files * int(usual or self.max_size)
         sizes = "" if usual is None else f", nine in ten with {format_bytes(usual)} or less"
         return Finding(
             target=Target("dataset") if everywhere else small.target(profile),
-            reason=f"{where}{sizes}: creating, opening, closing, querying and removing them (and "
-            f"their folders) takes {format_share(share)} of the I/O time.",
+            reason=f"{where}{sizes}: {cost}.",
             advice=_ADVICE[layout]
             + (" One file for all is enough." if packs == 1 else f" {format_count(packs)} files are enough, one each."),
             confidence=0.7,
@@ -146,9 +151,7 @@ class MetadataStorm(Rule):
             apply=_lines(small, layout),
             files=small.listed(profile),
             removes=frozenset({"request-size"}),
-            settings=()
-            if everywhere
-            else self._tunable(small, layout, profile, system, files * int(usual or self.max_size)),
+            settings=() if everywhere else self._tunable(small, layout, profile, system, room),
         )
 
     def _tunable(

@@ -159,6 +159,8 @@ class SmallAccesses(Rule):
         moved = round(sum(access.all_requests for access in small))
         share, before = count / moved if moved else None, group.data_s(small)
         rows = [access.all_rows for access in small]
+        # A piece belongs to one file.
+        left = round(sum(max(requests([access.all_rows]), access.item.part.files) for access in small))
         # The direction of most small requests.
         reads = sum(access.count if access.reads else -access.count for access in small) > 0
         first, layers = group.items[0], layers_of(profile)
@@ -167,7 +169,7 @@ class SmallAccesses(Rule):
             reason=f"{format_count(count)} of {format_count(moved)} requests to {group.words} "
             f"({format_share(share)}) have less than {format_bytes(self.small)}, usually "
             f"{usual_text(Access(first, reads).sizes)}. Pieces of {LARGE // MiB} MiB would need only "
-            f"{format_count(requests(rows))}.",
+            f"{format_count(left)}.",
             confidence=0.7,
             touched_s=before,
             recommended={"request_bytes": LARGE},
@@ -179,7 +181,7 @@ class SmallAccesses(Rule):
                     "path", "io.ops.{kind}", "io.transfer_size.{kind}.p50", "io.busy_s.{kind}"
                 )
             ],
-            gain=aggregated("data_time_s", before, rows, Access(first, small[0].reads), system)
+            gain=aggregated("data_time_s", before, rows, Access(first, small[0].reads), system, left=left)
             or "supply a trace with times",
             apply=_lines(first.file, layers.get(first.path, {}), language_of(group.app, profile), reads=reads),
         )
