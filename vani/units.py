@@ -103,6 +103,18 @@ def format_number(number: float, digits: int = 3) -> str:
     return f"{rounded:,.0f}" if abs(rounded) >= 1000 else f"{Decimal(f'{rounded:.{digits}g}'):f}"
 
 
+def format_value(value: float | str | bool | None, unit: str) -> str:
+    """Write a value of a document: `unit` is bytes, seconds, rate or share; other numbers have none."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if value is None or isinstance(value, str):
+        return "unknown" if value is None else value
+    forms = {"bytes": format_bytes, "seconds": format_seconds, "rate": format_rate, "share": format_share}
+    if unit in forms:
+        return forms[unit](value)
+    return f"{value:,}" if isinstance(value, int) else format_number(value, 6)
+
+
 def counted(count: int, noun: str, singular: str = "", plural: str = "") -> str:
     """Write a number of things: `1 file`, `1,234 files`, `2 processes`, `0 entries`.
 

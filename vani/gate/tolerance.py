@@ -35,7 +35,7 @@ from typing import Final, Literal, NamedTuple
 
 from vani.schema.check import Effect, Level
 from vani.schema.policy import Direction
-from vani.units import format_bytes, format_number, format_rate, format_seconds, format_share, parse_bytes
+from vani.units import format_value, parse_bytes
 
 Dimension = Literal["bytes", "seconds", "rate", "share", "count", "number", "text", "flag"]
 
@@ -111,25 +111,12 @@ def _short(text: str) -> str:
 
 def shown(value: float | str | bool | None, dimension: Dimension, *, exact: bool = False) -> str:
     """Format a value for people. `exact` keeps all digits, for values that would look the same otherwise."""
-    if value is None:
-        return "unknown"
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, str):
-        return value
-    if dimension == "bytes" and value == int(value):
-        return f"{int(value):,} B" if exact or abs(value) < 1000 else format_bytes(value)
-    if exact:
-        return f"{value!r}" + {"seconds": " s", "rate": " B/s", "bytes": " B"}.get(dimension, "")
-    if dimension == "bytes":
-        return format_bytes(value)
-    if dimension == "seconds":
-        return "0 s" if value == 0 else format_seconds(value)
-    if dimension == "rate":
-        return format_rate(value)
-    if dimension == "share":
-        return format_share(value)
-    return f"{value:,}" if isinstance(value, int) else format_number(value, 6)
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        if dimension == "bytes" and value == int(value) and (exact or abs(value) < 1000):
+            return f"{int(value):,} B"
+        if exact:
+            return f"{value!r}" + {"seconds": " s", "rate": " B/s", "bytes": " B"}.get(dimension, "")
+    return format_value(value, dimension)
 
 
 _ROUNDING: Final = 1e-9

@@ -27,6 +27,7 @@ from typing import Final
 
 from vani.models.calibration import certainty
 from vani.models.run_time import seconds
+from vani.schema.job import is_below
 from vani.schema.profile import FileEntity, IOStats, Profile
 from vani.schema.system import BurstBuffer, FileSystem, System
 from vani.units import GiB, format_bytes, format_share
@@ -317,9 +318,3 @@ def _part_of_memory(
 def _together(of_node: float | None, of_all: float | None, nodes: int) -> float | None:
     rates = [rate for rate in (of_node and of_node * nodes, of_all) if rate]
     return min(rates) if rates else None
-
-
-def is_below(path: str, folder: str) -> bool:
-    """True if `path` is `folder` or inside it, by name only."""
-    path, folder = posixpath.normpath(path), posixpath.normpath(folder).rstrip("/")
-    return path == folder or path.startswith(folder + "/")

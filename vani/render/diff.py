@@ -10,7 +10,7 @@ from vani.errors import one_line
 from vani.render.table import code, markdown_table
 from vani.schema.diff import Diff, Difference
 from vani.schema.syntax.json_text import json_text
-from vani.units import format_bytes, format_number, format_rate, format_seconds, format_share
+from vani.units import format_number, format_seconds, format_share, format_value
 
 MAX_LISTED: Final = 20
 """Number of rows shown without --all."""
@@ -187,7 +187,7 @@ def _row(difference: Difference, alike: int = 0, others: Sequence[str] = ()) -> 
 
 
 def _io_time(difference: Difference) -> str:
-    seconds = format_seconds(difference.io_time_s) if difference.io_time_s else "0 s"
+    seconds = format_seconds(difference.io_time_s)
     return (
         seconds
         if difference.io_time_share is None
@@ -208,21 +208,7 @@ def _shown(difference: Difference, value: float | str | bool | None) -> str:
 
 
 def _value(value: float | str | bool | None, unit: str) -> str:
-    if value is None:
-        return "unknown"
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, str):
-        return one_line(value)
-    if unit == "bytes":
-        return format_bytes(value)
-    if unit == "seconds":
-        return format_seconds(value) if value else "0 s"
-    if unit == "rate":
-        return format_rate(value)
-    if unit == "share":
-        return format_share(value)
-    return f"{value:,}" if isinstance(value, int) else format_number(value, 6)
+    return format_value(one_line(value) if isinstance(value, str) else value, unit)
 
 
 def to_text(diff: Diff, *, everything: bool = False) -> str:
