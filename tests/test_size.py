@@ -25,12 +25,12 @@ SMALL = 30
 # Figure: its ceiling today, and the one in the end.
 CEILINGS: dict[str, tuple[float, float]] = {
     "modules of the core": (369, 430),
-    "lines of the core": (64_379, 56_000),
+    "lines of the core": (64_216, 56_000),
     "modules of the centre": (120, 140),
     "lines of the centre": (21_760, 19_000),
     "share of imports": (0.0728, 0.075),
     "small modules": (5, 40),
-    "imports inside functions": (134, 150),
+    "imports inside functions": (133, 150),
     "circular imports": (0, 0),
     "modules entered by `vani profile` of the demo": (118, 120),
     "lines of benchmarks": (3_836, 3_500),

@@ -291,33 +291,20 @@ class Positions:
         rename_to
             Code of the file's new name, -1 for none; None if the batch has no renames.
         """
-        renames = np.empty(0, np.int64) if rename_to is None else np.flatnonzero(rename_to >= 0)
-        if rename_to is None or not len(renames):
-            return self._resolve(rank, file, rule, kind, value, size, flags)
-        # A rename also adds a row for the new name.
-        moves = rename_to[renames] != file[renames]
-        rule = rule.copy()
-        rule[renames[~moves]] = PositionRule.NONE
-        after = renames[moves] + 1
-        new = (rank[after - 1], rename_to[after - 1], PositionRule.FORGET, Kind.METADATA, NO_VALUE, NO_VALUE, 0)
-        columns: tuple[NDArray[Any], ...] = (rank, file, rule, kind, value, size, flags)
-        wide = [np.insert(column, after, values) for column, values in zip(columns, new, strict=True)]
-        offset = self._resolve(*wide)
-        own = np.ones(len(offset), np.bool_)
-        own[after + np.arange(len(after))] = False
-        flags[:] = wide[-1][own]
-        return offset[own]
-
-    def _resolve(
-        self,
-        rank: NDArray[np.int32],
-        file: NDArray[np.int32],
-        rule: NDArray[np.int8],
-        kind: NDArray[np.int8],
-        value: Ints,
-        size: Ints,
-        flags: NDArray[np.int16],
-    ) -> Ints:
+        if rename_to is not None and len(renames := np.flatnonzero(rename_to >= 0)):
+            # A rename also adds a row for the new name.
+            moves = rename_to[renames] != file[renames]
+            rule = rule.copy()
+            rule[renames[~moves]] = PositionRule.NONE
+            after = renames[moves] + 1
+            new = (rank[after - 1], rename_to[after - 1], PositionRule.FORGET, Kind.METADATA, NO_VALUE, NO_VALUE, 0)
+            columns: tuple[NDArray[Any], ...] = (rank, file, rule, kind, value, size, flags)
+            wide = [np.insert(column, after, values) for column, values in zip(columns, new, strict=True)]
+            offset = self.resolve(*wide)
+            of_call = np.ones(len(offset), np.bool_)
+            of_call[after + np.arange(len(after))] = False
+            flags[:] = wide[-1][of_call]
+            return offset[of_call]
         offset = np.full(len(rank), NO_VALUE)
         rows = np.flatnonzero((rule != PositionRule.NONE) & (file >= 0))
         if not len(rows):
