@@ -3,8 +3,6 @@
 Lists are stored as ranges of numbers, so the nodes of a machine of any size take only a few ranges.
 """
 
-from __future__ import annotations
-
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
@@ -49,11 +47,11 @@ class HostRange:
             return iter([self.prefix])
         return (f"{self.prefix}{n:0{self.width}d}{self.suffix}" for n in range(self.low, self.high + 1))
 
-    def part(self, begin: int, end: int) -> HostRange:
+    def part(self, begin: int, end: int) -> "HostRange":
         """The hosts from `begin` up to `end`, which is not among them, counted from 0."""
         return HostRange(self.prefix, self.low + begin, self.low + end - 1, self.width, self.suffix)
 
-    def is_followed_by(self, other: HostRange) -> bool:
+    def is_followed_by(self, other: "HostRange") -> bool:
         """Whether the two ranges can be joined: 8 to 9 and 10 to 12 can, 08 to 09 and 010 to 012 cannot."""
         if not self.width or (self.prefix, self.suffix, self.high + 1) != (
             other.prefix,
@@ -78,7 +76,7 @@ class HostList:
     ranges: tuple[HostRange, ...]
 
     @classmethod
-    def parse(cls, text: str) -> HostList:
+    def parse(cls, text: str) -> "HostList":
         """Read a list.
 
         Raises
@@ -112,7 +110,7 @@ class HostList:
         """Each name, in order."""
         return (name for host_range in self.ranges for name in host_range.names())
 
-    def part(self, begin: int, end: int) -> HostList:
+    def part(self, begin: int, end: int) -> "HostList":
         """The hosts from `begin` up to `end`, which is not among them, counted from 0."""
         starts = accumulate(map(len, self.ranges), initial=0)
         return HostList(

@@ -4,8 +4,6 @@ Checking every attribute of 50,000 files takes longer than most commands need fo
 profile with the files of the most I/O time, and tables get some attributes of all files. Only these parts are checked.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cached_property
@@ -85,7 +83,7 @@ class SavedProfile:
         self.where = where
 
     @classmethod
-    def read(cls, path: str | Path) -> SavedProfile:
+    def read(cls, path: str | Path) -> "SavedProfile":
         """Read a file or a pipe; raises DocumentError if that fails."""
         return cls(read_bytes(path), str(path))
 

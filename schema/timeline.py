@@ -4,8 +4,6 @@ It is made from the decoded calls (`vani.heat_map`), kept in memory and drawn; t
 definitions of a call, a byte and I/O time are those of a profile: file-system calls on data-set files, each once.
 """
 
-from __future__ import annotations
-
 from itertools import chain
 from typing import Annotated, Any, Literal, get_args
 
@@ -147,7 +145,7 @@ class HeatMap(Model):
     layers: list[LayerCost] = Field(description="summary by library in use")
     uses: list[FileUse] = Field(description="readers and writers by name pattern, most bytes first")
 
-    def with_note(self, moved: int) -> HeatMap:
+    def with_note(self, moved: int) -> "HeatMap":
         """The same with a note on what the source leaves out of the run's bytes."""
         shown = sum(chain.from_iterable((*self.read, *self.written)))
         part = "" if shown == moved else f", {format_bytes(shown)} of {format_bytes(moved)}"
@@ -161,7 +159,7 @@ class HeatMap(Model):
         """Return whether the source records this much."""
         return SOURCES.index(self.source) >= SOURCES.index(need)
 
-    def as_given_by(self, source: Source) -> HeatMap:
+    def as_given_by(self, source: Source) -> "HeatMap":
         """The same without what bins of a source cannot show."""
         if source != "bins":
             return self.model_copy(update={"source": source})

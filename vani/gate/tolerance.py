@@ -20,8 +20,6 @@ Rectangular confidence regions for the means of multivariate normal distribution
 for multiple testing for single-nucleotide polymorphisms in linkage disequilibrium with each other (2004).
 """
 
-from __future__ import annotations
-
 import functools
 import math
 import re
@@ -243,7 +241,7 @@ class Times(NamedTuple):
     """Differences from the mean of the run's group, with squares that add up to 1; empty for a time without noise."""
 
     @classmethod
-    def of(cls, before: Sequence[float], after: Sequence[float]) -> Times | None:
+    def of(cls, before: Sequence[float], after: Sequence[float]) -> "Times | None":
         """Compare two groups; None if a value is not positive, or no group has two runs, which show how times vary."""
         degrees = len(before) + len(after) - 2
         if degrees < 1 or min(*before, *after) <= 0:

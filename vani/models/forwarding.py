@@ -25,8 +25,6 @@ Prefetch (AIOT, equation 2): chunk = prefetch buffer * forwarding nodes / files 
 Request split (AIOT, section III-B.2): metadata : other requests = P : (1 - P); P is the share of metadata.
 """
 
-from __future__ import annotations
-
 import csv
 import functools
 import math
@@ -101,14 +99,14 @@ class Offset:
     def distance(self) -> float:
         return self.nodes + self.processes_per_node + self.request
 
-    def within(self, most: Offset) -> bool:
+    def within(self, most: "Offset") -> bool:
         return (
             self.nodes <= most.nodes
             and self.processes_per_node <= most.processes_per_node
             and self.request <= most.request
         )
 
-    def beyond(self, most: Offset) -> str:
+    def beyond(self, most: "Offset") -> str:
         """List, in words, the conditions that differ by more than `most`."""
         conditions = (
             ("nodes", self.nodes, most.nodes),

@@ -17,8 +17,6 @@ A session without any effect proves a setting with a probability of at most `ERR
 number of candidates (Bonferroni), and between early looks, the end, and extensions of the session.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -205,7 +203,7 @@ class _Search:
     """The next combination with a candidate that has not been run; None if there is none."""
 
     @staticmethod
-    def of(tuned: Tuned, most: int, *, is_wide: bool = False) -> _Search:
+    def of(tuned: Tuned, most: int, *, is_wide: bool = False) -> "_Search":
         runs = measured_runs(tuned)
         tried: list[int] = []
         first = dict(reversed(runs))

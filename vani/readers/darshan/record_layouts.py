@@ -4,8 +4,6 @@ Source: headers `darshan-*-log-format.h` of Darshan 3.0.0 to 3.5.0. Older versio
 ones. Missing counters are filled in as `darshan-util` does: see `MISSING`.
 """
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -68,7 +66,7 @@ class RecordLayout:
         """Position of each counter among the counters, and of each time among the times."""
         return {name: at for names in (self.counters, self.times) for at, name in enumerate(names)}
 
-    def without(self, *names: str, names_file: bool = False) -> RecordLayout:
+    def without(self, *names: str, names_file: bool = False) -> "RecordLayout":
         """The layout of a version that lacks some counters."""
         return RecordLayout(
             tuple(name for name in self.counters if name not in names),

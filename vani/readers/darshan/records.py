@@ -1,7 +1,5 @@
 """All log records that a profile uses, in the form of each newest module version."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -317,7 +315,7 @@ class Module:
         opens: Ints = np.maximum(self.count("OPENS") - twice, 0)
         return opens
 
-    def where(self, chosen: NDArray[np.bool_]) -> Module:
+    def where(self, chosen: NDArray[np.bool_]) -> "Module":
         """Some of the records."""
         counters = {name: column[chosen] for name, column in self.counters.items()}
         times = {name: column[chosen] for name, column in self.times.items()}

@@ -1,7 +1,5 @@
 """Definitions and events of OTF2 archives, read with the OTF2 library: nothing else reads OTF2 events."""
 
-from __future__ import annotations
-
 import contextlib
 import ctypes
 import io
@@ -29,7 +27,7 @@ _SILENT = ctypes.CFUNCTYPE(
 
 
 @contextlib.contextmanager
-def open_archive(anchor: Path) -> Iterator[Archive]:
+def open_archive(anchor: Path) -> "Iterator[Archive]":
     """Open an archive and read its definitions.
 
     Raises

@@ -4,8 +4,6 @@ The tracer numbers call sites within each rank, and stores one table per rank: t
 module and code offset of each site. A number may mean different places in two ranks.
 """
 
-from __future__ import annotations
-
 import hashlib
 import re
 import struct
@@ -147,7 +145,7 @@ class Origins:
         self.libraries = any(((kind > UNKNOWN) & (kind < Layer.USER)).any() for kind in kinds)
 
     @classmethod
-    def none(cls, ranks: int) -> Origins:
+    def none(cls, ranks: int) -> "Origins":
         """Origins for a trace without call sites."""
         return cls([], np.full(ranks, -1, np.int32), {})
 

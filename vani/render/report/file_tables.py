@@ -1,7 +1,5 @@
 """The table of files, in which each dataset of files related by name, role and format is one row; and their layouts."""
 
-from __future__ import annotations
-
 import os
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
@@ -116,7 +114,7 @@ class _Columns:
 
     def cells(
         self, path: str, note: str, files: Sequence[ListedFile], processes: tables.Cell, sizes: tables.Cell,
-        moved: _Moved
+        moved: "_Moved"
     ) -> tuple[tables.Cell, ...]:
         return (
             tables.words(tables.clip(path[self.skipped :], self.limits.path), note),
@@ -175,7 +173,7 @@ class _Moved:
     time_s: float | None
 
     @classmethod
-    def of(cls, files: Sequence[ListedFile]) -> _Moved:
+    def of(cls, files: Sequence[ListedFile]) -> "_Moved":
         def total(attribute: str) -> float | None:
             values = [value for value in map(attrgetter(attribute), files) if value is not None]
             return sum(values) if len(values) == len(files) else None
