@@ -68,7 +68,7 @@ is recorded."""
 _BLOCK: Final = 4096
 _NEVER: Final = np.iinfo(np.int64).max
 _STRACE: Final = "vani trace --tracer strace -- PROGRAM, which records all system calls"
-_BEYOND_STRACE: Final = "no tracer of system calls: count the bytes in the program, or read the counters of the device"
+_BEYOND_STRACE: Final = "no tracer of system calls sees it: count bytes in the program, or read the device's counters"
 _DARSHAN_OR_STRACE: Final = "vani trace --tracer strace -- PROGRAM, or a log of Darshan"
 
 _DFTRACER: Final = "dftracer"
