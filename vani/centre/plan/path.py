@@ -112,24 +112,17 @@ def path(
         else Settings()
         for route in done
     ]
+    left = [(route, plans.Left(name=route.job.name, reason=route.why)) for route in done if route.why is not None]
     return plans.PathPlan(
         version=vani.__version__,
         inputs=list(inputs),
         expected=_expected(
             done, network.forwarding, [node.state != "offline" for node in snapshot.forwarding]
         ),
-        unplaced=[
-            plans.Left(name=route.job.name, reason=route.why)
-            for route in done
-            if route.why is not None and not route.nodes
-        ],
+        unplaced=[why for route, why in left if not route.nodes],
         over_capacity=[
-            *(
-                plans.Left(name=route.job.name, reason=route.why)
-                for route in done
-                if route.why is not None and route.nodes
-            ),
-            *(left for layer in network.layers for left in _over(layer)),
+            *(why for route, why in left if route.nodes),
+            *(over for layer in network.layers for over in _over(layer)),
         ],
         no_data=[
             *(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
@@ -102,6 +102,7 @@ def place(
     )
     requests = _requests(files)
     trials = Trials.of(jobs, files, snapshot, pool.targets, settings)
+    pool = replace(pool, pace=paces_of(trials.machine))
     chosen = _chosen(files, requests, trials, pool, settings)
     stripes = [request.extent.stripes for request in requests]
     placed = _placed(files, requests, chosen, pool)
@@ -232,7 +233,7 @@ def _pool(
     columns = Targets(size, settings.past_weight * used, room, renumbered(server))
     index = np.array([target.index for target in targets], dtype=np.int64)
     sound = np.array([target.state == "ok" for target in targets], dtype=bool)
-    return Pool(index, sound, columns, loads, used / size, paces_of(targets)), no_data
+    return Pool(index, sound, columns, loads, used / size, np.ones(len(size))), no_data
 
 
 def _server_loads(

@@ -23,7 +23,6 @@ from vani.centre.plan.simulate.events import run
 from vani.centre.plan.simulate.flows import Built, build
 from vani.centre.plan.simulate.jobs import Choices, Job, job_of_creations
 from vani.centre.plan.simulate.machine import (
-    LEAST_PACE,
     PAGE_CACHE_RATE,
     Component,
     Machine,
@@ -36,7 +35,7 @@ from vani.centre.plan.simulate.machine import (
 if TYPE_CHECKING:
     from vani.centre.plan.inputs import FileToPlace
     from vani.centre.plan.schema.jobs import Jobs
-    from vani.centre.plan.schema.snapshot import Snapshot, Target
+    from vani.centre.plan.schema.snapshot import Snapshot
 
 Rule = Literal["as-set", "going-on", "random-start", "by-space"]
 RULES: Final[tuple[Rule, ...]] = ("as-set", "going-on", "random-start", "by-space")
@@ -118,12 +117,9 @@ class Trials:
             nodes=max(1, sum(job.nodes for job in runs)),
             snapshot=snapshot,
         )
-        stage = machine.stages["target"]
-        together = float(stage.pace.write * stage.share[machine.targets.usable].sum())
         stripes = sum(extent.count for file in files for extent in file.extents)
-        return cls(
-            runs, machine, targets, settings, stripes, 0 < len(files) <= MAX_TIMED and moved > 0, moved / together
-        )
+        is_timed = 0 < len(files) <= MAX_TIMED and moved > 0
+        return cls(runs, machine, targets, settings, stripes, is_timed, moved / float(paces_of(machine).sum()))
 
     def seconds(self, extents: dict[tuple[str, str], Sequence[PlacedExtent]]) -> float | None:
         """Time to write all files with these OSTs, in seconds; None if it is not simulated or never ends."""
@@ -201,18 +197,10 @@ def has_rates(snapshot: Snapshot) -> bool:
     return all(target.peak is not None and target.peak.iobw for target in snapshot.ost)
 
 
-def paces_of(targets: Sequence[Target]) -> Floats:
-    """Bytes per second of each target, as in simulations: its peak times the share that its load leaves."""
-    peaks = [target.peak.iobw if target.peak is not None else None for target in targets]
-    most = max((peak for peak in peaks if peak), default=TARGET_RATE)
-    known = all(peaks)
-    return np.array(
-        [
-            (peak if known and peak is not None else most) * max(LEAST_PACE, 1 - (target.load or 0.0))
-            for peak, target in zip(peaks, targets, strict=True)
-        ],
-        dtype=np.float64,
-    )
+def paces_of(machine: Machine) -> Floats:
+    """Bytes per second of each target in service: its peak times the share that its load leaves."""
+    stage = machine.stages["target"]
+    return np.asarray(stage.pace.write * stage.share[machine.targets.usable])
 
 
 def costs_of(load: Floats, targets: Targets, time_cost: float | None = None) -> OstCosts:

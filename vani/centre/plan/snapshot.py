@@ -71,6 +71,13 @@ class Figures:
         """The figures of an OST."""
         return self.targets.setdefault((system, index), OfTarget())
 
+    def take_sizes(self, sizes: Mapping[tuple[str, int], Mapping[str, int]]) -> None:
+        """Take the bytes of OSTs by kind (capacity, available, free), where no other file gave them."""
+        for place, by_kind in sizes.items():
+            target = self.target(*place)
+            if target.size is None and "capacity" in by_kind:
+                target.size, target.available = by_kind["capacity"], by_kind.get("available", by_kind.get("free"))
+
     def server(self, name: str | None) -> OfServer:
         """The figures of a server."""
         return self.nameless if name is None else self.servers.setdefault(name, OfServer())
@@ -90,6 +97,7 @@ _PARAMETER: Final = re.compile(
 _CONNECTION: Final = re.compile(r"current_connection:\s*\"?([^\s\"]+)")
 _STATE: Final = re.compile(r"^\s*state:\s*(\w+)")
 _WORKING: Final = frozenset({"FULL", "IDLE"})
+_SIZES: Final = {"kbytestotal": "capacity", "kbytesavail": "available", "kbytesfree": "free"}
 _SERVED: Final = frozenset({"obdfilter", "osd-ldiskfs", "osd-zfs", "ofd", "ost"})
 
 
@@ -101,9 +109,7 @@ def read_lctl_parameters(text: str, figures: Figures, server: str | None) -> boo
     """
     known = False
     inside: tuple[str, int] | None = None
-    free: dict[tuple[str, int], int] = {}
-    sizes: dict[tuple[str, int], int] = {}
-    available: dict[tuple[str, int], int] = {}
+    sizes: dict[tuple[str, int], dict[str, int]] = {}
     for line in text.splitlines():
         match = _PARAMETER.match(line)
         if match is None:
@@ -125,9 +131,8 @@ def read_lctl_parameters(text: str, figures: Figures, server: str | None) -> boo
         if match["kind"] in _SERVED and server is not None:
             target.server = server
         key, value = match["key"], match["value"].strip()
-        if key in {"kbytestotal", "kbytesavail", "kbytesfree"} and value.isdecimal():
-            by_place = {"kbytestotal": sizes, "kbytesavail": available, "kbytesfree": free}[key]
-            by_place[place] = int(value) * KiB
+        if key in _SIZES and value.isdecimal():
+            sizes.setdefault(place, {})[_SIZES[key]] = int(value) * KiB
         elif key == "degraded":
             target.is_degraded |= value == "1"
         elif key == "active":
@@ -136,10 +141,7 @@ def read_lctl_parameters(text: str, figures: Figures, server: str | None) -> boo
             target.server = value
         elif key == "import":
             inside = place
-    for place, size in sizes.items():
-        target = figures.target(*place)
-        if target.size is None:
-            target.size, target.available = size, available.get(place, free.get(place))
+    figures.take_sizes(sizes)
     return known
 
 
@@ -210,9 +212,10 @@ _METRIC: Final = re.compile(
 )
 _LABEL: Final = re.compile(r"(\w+)=\"((?:[^\"\\]|\\.)*)\"")
 _LUSTRE: Final = re.compile(r"lustre_(capacity|available|free)_ki(?:lo|bi)bytes")
-_NODE: Final = frozenset(
-    {"node_load1", "node_cpu_seconds_total", "node_memory_MemTotal_bytes", "node_memory_MemAvailable_bytes"}
-)
+_NODE: Final = {
+    "node_load1": "load", "node_memory_MemTotal_bytes": "memory", "node_memory_MemAvailable_bytes": "memory_available",
+}  # fmt: skip
+"""Figures of a server by metric."""
 
 
 def read_prometheus_text(text: str, figures: Figures, server: str | None) -> bool:
@@ -226,10 +229,12 @@ def read_prometheus_text(text: str, figures: Figures, server: str | None) -> boo
         name, labels = match["name"], dict(_LABEL.findall(match["labels"] or ""))
         value = _number(match["value"])
         host = labels.get("instance", "").rpartition(":")[0] or labels.get("instance") or server
-        if name in _NODE:
+        if name in _NODE or name == "node_cpu_seconds_total":
             known = True
-            if value is not None:
-                _read_node(name, labels, value, figures, host)
+            if value is not None and name in _NODE:
+                setattr(figures.server(host), _NODE[name], value)
+            elif value is not None and "cpu" in labels:
+                figures.server(host).processors.add(labels["cpu"])
         elif name.startswith("lustre_"):
             named = target_of(labels.get("target", ""))
             known |= named is not None
@@ -248,10 +253,7 @@ def read_prometheus_text(text: str, figures: Figures, server: str | None) -> boo
                 sizes.setdefault((system, index), {})[size[1]] = round(value) * KiB
             elif name == "lustre_degraded":
                 target.is_degraded |= value == 1
-    for place, by_kind in sizes.items():
-        target = figures.target(*place)
-        if target.size is None and "capacity" in by_kind:
-            target.size, target.available = by_kind["capacity"], by_kind.get("available", by_kind.get("free"))
+    figures.take_sizes(sizes)
     return known
 
 
@@ -262,21 +264,6 @@ def _number(text: str) -> float | None:
     except ValueError:
         return None
     return number if math.isfinite(number) and 0 <= number < 1 << 62 else None
-
-
-def _read_node(
-    name: str, labels: Mapping[str, str], value: float, figures: Figures, host: str | None
-) -> None:
-    server = figures.server(host)
-    if name == "node_load1":
-        server.load = value
-    elif name == "node_cpu_seconds_total":
-        if "cpu" in labels:
-            server.processors.add(labels["cpu"])
-    elif name == "node_memory_MemTotal_bytes":
-        server.memory = value
-    else:
-        server.memory_available = value
 
 
 # A snapshot of the machine from files with the output of its servers and clients.
@@ -295,10 +282,7 @@ def read_proc_files(text: str, figures: Figures, server: str | None) -> bool:
     if load is not None:
         figures_of_server.load = float(load[1])
     for name, size in memory:
-        if name == "Total":
-            figures_of_server.memory = int(size) * KiB
-        else:
-            figures_of_server.memory_available = int(size) * KiB
+        setattr(figures_of_server, "memory" if name == "Total" else "memory_available", int(size) * KiB)
     figures_of_server.processors.update(processors)
     return True
 

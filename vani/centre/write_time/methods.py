@@ -5,6 +5,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from importlib import import_module
 from itertools import combinations
 from typing import Any, Final
 
@@ -138,6 +139,21 @@ class Method:
     refit: Refit | None = None
 
 
+def _library(module: str, name: str, where: str) -> Any:
+    """Import a heavy library, which is an extra."""
+    try:
+        return import_module(module)
+    except ImportError:
+        raise InputError(f"needs {name}", where=where, todo="pip install 'vani-io[centre]'") from None
+
+
+def _sum_of_terms(start: float, coefficients: Mapping[str, float], columns: Mapping[str, Floats], count: int) -> Floats:
+    seconds = np.full(count, start)
+    for name, coefficient in coefficients.items():
+        seconds += coefficient * columns[name]
+    return seconds
+
+
 # Methods without stages: the mean time, the nearest sample, and a product of powers.
 
 _ROWS: Final = 512
@@ -194,9 +210,7 @@ def _fit_powers(samples: Samples, scale: Floats, known: Kinds) -> dict[str, Any]
 
 def _predict_powers(parameters: dict[str, Any], samples: Samples, known: Kinds) -> Floats:
     columns = described(samples, known)
-    logs = np.full(len(samples), float(parameters["intercept"]))
-    for name, exponent in parameters["exponents"].items():
-        logs += exponent * columns[name]
+    logs = _sum_of_terms(float(parameters["intercept"]), parameters["exponents"], columns, len(samples))
     return np.asarray(np.exp2(np.clip(logs, -_MAX_DOUBLINGS, _MAX_DOUBLINGS)))
 
 
@@ -238,19 +252,13 @@ def non_negative_fit(matrix: Floats, target: Floats, weights: Floats) -> Floats:
     InputError
         scipy is not installed.
     """
-    try:
-        from scipy.optimize import nnls  # noqa: PLC0415 - heavy, and an extra
-    except ImportError:
-        raise InputError(
-            "needs scipy", where="sum of stage times", todo="pip install 'vani-io[centre]'"
-        ) from None
-
+    optimize = _library("scipy.optimize", "scipy", "sum of stage times")
     size = np.abs(matrix).max(axis=0)
     size[size == 0] = 1.0
     scaled = matrix / size * weights[:, None]
     # The QR factors have as many rows as features, however many samples there are.
     q, r = np.linalg.qr(scaled)
-    coefficients, _ = nnls(r, q.T @ (target * weights), maxiter=50 * matrix.shape[1])
+    coefficients, _ = optimize.nnls(r, q.T @ (target * weights), maxiter=50 * matrix.shape[1])
     return np.asarray(coefficients / size)
 
 
@@ -270,11 +278,7 @@ def _refit_sum(parameters: dict[str, Any], samples: Samples, scale: Floats, know
 
 
 def _predict_sum(parameters: dict[str, Any], samples: Samples, known: Kinds) -> Floats:
-    columns = stage_loads(samples, known)
-    seconds = np.zeros(len(samples))
-    for name, coefficient in parameters["coefficients"].items():
-        seconds += coefficient * columns[name]
-    return seconds
+    return _sum_of_terms(0.0, parameters["coefficients"], stage_loads(samples, known), len(samples))
 
 
 def _fit_norm(samples: Samples, scale: Floats, known: Kinds) -> dict[str, Any]:
@@ -360,8 +364,7 @@ def _beginning(matrix: Floats, seconds: Floats) -> Floats:
 def _fitted(
     matrix: Floats, seconds: Floats, begin: Floats, norm: float, start: float | None = None
 ) -> _NormFit:
-    from scipy.optimize import least_squares  # noqa: PLC0415 - heavy
-
+    optimize = _library("scipy.optimize", "scipy", "norm of stage times")
     used = begin > 0
     chosen = matrix[:, used]
 
@@ -380,7 +383,7 @@ def _fitted(
     first = np.concatenate([[np.log(start)], np.log(begin[used])])
     # The solver retracts a step that overflows.
     with np.errstate(over="ignore", invalid="ignore"):
-        solution = least_squares(
+        solution = optimize.least_squares(
             wrong, first, jac=slope, max_nfev=_STEPS, x_scale=1.0, loss="soft_l1", f_scale=0.2
         )
     costs = np.zeros(matrix.shape[1])
@@ -418,15 +421,10 @@ def _fit_trees(samples: Samples, scale: Floats, known: Kinds) -> dict[str, Any]:
         scikit-learn is not installed.
     """
     del scale
-    try:
-        from sklearn.ensemble import GradientBoostingRegressor  # noqa: PLC0415 - heavy, and an extra
-    except ImportError:
-        raise InputError(
-            "needs scikit-learn", where="method trees", todo="pip install 'vani-io[centre]'"
-        ) from None
+    ensemble = _library("sklearn.ensemble", "scikit-learn", "method trees")
     columns = described(samples, known)
     size = np.maximum(samples.numbers.get("bytes", np.ones(len(samples))), 1.0)
-    grown = GradientBoostingRegressor(
+    grown = ensemble.GradientBoostingRegressor(
         n_estimators=_TREES, max_depth=_DEPTH, learning_rate=_RATE, subsample=0.7, random_state=0
     ).fit(np.stack(list(columns.values()), axis=1), np.log(samples.seconds / size))
     trees = [estimator.tree_ for estimator in grown.estimators_[:, 0]]
@@ -569,9 +567,7 @@ def _shrunk(
 def _predict_lasso(parameters: dict[str, Any], samples: Samples, known: Kinds) -> Floats:
     """Sum of intercept and terms, at least a thousandth of a second."""
     columns = linear_features(samples, known)
-    seconds = np.full(len(samples), float(parameters["intercept"]))
-    for name, coefficient in parameters["coefficients"].items():
-        seconds += coefficient * columns[name]
+    seconds = _sum_of_terms(float(parameters["intercept"]), parameters["coefficients"], columns, len(samples))
     return np.asarray(np.maximum(seconds, 1e-3))
 
 
@@ -611,12 +607,7 @@ def _subsets(count: int) -> list[tuple[int, ...]]:
 
 def _path(gram: Floats, toward: Floats, count: float) -> list[tuple[float, Floats]]:
     """The exact path from shrinkage 10 to 0, at its corners; the intercept, column 0, is not shrunk."""
-    try:
-        from sklearn.linear_model import lars_path_gram  # noqa: PLC0415 - heavy, and an extra
-    except ImportError:
-        raise InputError(
-            "needs scikit-learn", where="Lasso", todo="pip install 'vani-io[centre]'"
-        ) from None
+    linear_model = _library("sklearn.linear_model", "scikit-learn", "Lasso")
     # The intercept is eliminated first, since it is not shrunk.
     if gram[0, 0] <= 0:
         return []
@@ -626,7 +617,7 @@ def _path(gram: Floats, toward: Floats, count: float) -> list[tuple[float, Float
     with warnings.catch_warnings():
         # Collinear features are dropped, or end the path; the path up to there is exact.
         warnings.simplefilter("ignore")
-        alphas, _, paths = lars_path_gram(
+        alphas, _, paths = linear_model.lars_path_gram(
             right,
             inner,
             n_samples=round(count),

@@ -76,6 +76,12 @@ def _forward_row(job: plans.Allotment) -> tuple[str, ...]:
     return one_line(job.name), f"{job.nodes:,}", number, rate, share
 
 
+def _assigned(outcome: plans.Outcome | plans.QueueOutcome) -> str:
+    if outcome.io_nodes is None:
+        return "unknown"
+    return f"{outcome.io_nodes:,}" + (f" ({outcome.over:,} too many)" if outcome.over else "")
+
+
 def _worth(plan: plans.ForwardPlan) -> Iterable[str]:
     if plan.one_more is not None and plan.after.no_figure < len(plan.jobs):
         yield ""
@@ -92,9 +98,7 @@ def _outcomes(compared: Sequence[plans.Outcome]) -> Iterable[str]:
     yield ""
     rows = [
         (
-            outcome.policy,
-            f"{outcome.io_nodes:,}" + (f" ({outcome.over:,} too many)" if outcome.over else ""),
-            format_rate(outcome.bandwidth),
+            outcome.policy, _assigned(outcome), format_rate(outcome.bandwidth),
             "" if outcome.least_share is None else format_share(outcome.least_share),
             f"{outcome.no_figure:,}",
         )
@@ -193,9 +197,7 @@ def _queue_outcomes(compared: Sequence[plans.QueueOutcome]) -> Iterable[str]:
             format_rate(outcome.bandwidth),
             format_seconds(outcome.makespan_s),
             format_seconds(outcome.waited_s),
-            "unknown"
-            if outcome.io_nodes is None
-            else f"{outcome.io_nodes:,}" + (f" ({outcome.over:,} too many)" if outcome.over else ""),
+            _assigned(outcome),
             "unknown" if outcome.changes is None else f"{outcome.changes:,}",
         )
         for outcome in compared

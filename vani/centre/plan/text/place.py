@@ -40,14 +40,11 @@ def place_body(plan: PlacePlan) -> list[str]:
 
 def place_missing(plan: PlacePlan) -> list[str]:
     """Omissions of the plan, as parts of a sentence."""
-    parts = []
-    if plan.unplaced:
-        parts.append(f"{counted(len(plan.unplaced), 'extent')} left to Lustre")
-    if plan.over_capacity:
-        parts.append(f"{counted(len(plan.over_capacity), 'OST')} above the ceiling")
-    if plan.no_data:
-        parts.append(f"{counted(len(plan.no_data), 'figure')} missing")
-    return parts
+    omitted = (
+        (plan.unplaced, "extent", "left to Lustre"), (plan.over_capacity, "OST", "above the ceiling"),
+        (plan.no_data, "figure", "missing"),
+    )  # fmt: skip
+    return [f"{counted(len(some), noun)} {what}" for some, noun, what in omitted if some]
 
 
 def _headline(plan: PlacePlan) -> str:

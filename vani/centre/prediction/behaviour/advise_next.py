@@ -17,17 +17,7 @@ from vani.cli.advise import advise
 from vani.cli.profile import profile
 from vani.cli.sources import JUDGED_FILES
 from vani.errors import VaniError
-from vani.schema.advice import (
-    Advice,
-    Expected,
-    NextRun,
-    NextRunBehaviour,
-    NoRecommendation,
-    ProfileRef,
-    Recommendation,
-    SystemRef,
-    Target,
-)
+from vani.schema import advice as schema
 from vani.schema.settings import PathLike
 from vani.systems import system_of
 from vani.units import format_share
@@ -50,10 +40,10 @@ class LikelyAdvice:
     """The advice on a run of one behaviour, and that behaviour's probability in the next run."""
 
     probability: float
-    advice: Advice
+    advice: schema.Advice
 
 
-def weighed(parts: Sequence[LikelyAdvice], next_run: NextRun) -> Advice:
+def weighed(parts: Sequence[LikelyAdvice], next_run: schema.NextRun) -> schema.Advice:
     """Combine the advice on several behaviours.
 
     A setting is recommended if the behaviours that it suits have a total probability of at least one half. Among
@@ -68,9 +58,9 @@ def weighed(parts: Sequence[LikelyAdvice], next_run: NextRun) -> Advice:
     first = parts[0].advice
     support: dict[_Key, float] = {}
     wins: dict[_Key, float] = {}
-    shown: dict[_Key, list[Recommendation]] = {}
+    shown: dict[_Key, list[schema.Recommendation]] = {}
     for part in parts:
-        by_key: dict[_Key, list[Recommendation]] = {}
+        by_key: dict[_Key, list[schema.Recommendation]] = {}
         for recommendation in part.advice.recommendations:
             by_key.setdefault(_key(recommendation), []).append(recommendation)
         for key, some in by_key.items():
@@ -87,7 +77,7 @@ def weighed(parts: Sequence[LikelyAdvice], next_run: NextRun) -> Advice:
     chosen = [key for key in shown if key == best[key[:2]] or _in_same_advice(shown, key, best[key[:2]], parts)]
     recommended = [key for key in chosen if support[key] >= LEAST_KNOWN]
     dropped = [key for key in shown if key not in recommended]
-    return Advice(
+    return schema.Advice(
         profile=first.profile,
         system=first.system,
         damage=first.damage,
@@ -100,7 +90,7 @@ def weighed(parts: Sequence[LikelyAdvice], next_run: NextRun) -> Advice:
         no_recommendation=[
             *first.no_recommendation,
             *(
-                NoRecommendation(
+                schema.NoRecommendation(
                     rule=key[0],
                     why=f"its probability in the next run is only {format_share(min(1.0, support[key]))} only",
                 )
@@ -110,7 +100,7 @@ def weighed(parts: Sequence[LikelyAdvice], next_run: NextRun) -> Advice:
     )
 
 
-def _key(recommendation: Recommendation) -> _Key:
+def _key(recommendation: schema.Recommendation) -> _Key:
     return (
         recommendation.rule,
         recommendation.target.kind,
@@ -119,7 +109,7 @@ def _key(recommendation: Recommendation) -> _Key:
 
 
 def _in_same_advice(
-    shown: dict[_Key, list[Recommendation]], key: _Key, best: _Key, parts: Sequence[LikelyAdvice]
+    shown: dict[_Key, list[schema.Recommendation]], key: _Key, best: _Key, parts: Sequence[LikelyAdvice]
 ) -> bool:
     """Whether the same advice recommends both."""
     return any(
@@ -128,14 +118,14 @@ def _in_same_advice(
     )
 
 
-def _saving(recommendation: Recommendation) -> float:
+def _saving(recommendation: schema.Recommendation) -> float:
     expected = recommendation.gain
     if expected is None or expected.before is None or expected.after is None:
         return 0.0
     return max(0.0, expected.before - expected.after)
 
 
-def _weighed(recommendation: Recommendation, support: float) -> Recommendation:
+def _weighed(recommendation: schema.Recommendation, support: float) -> schema.Recommendation:
     target, apply = _for_new_files(recommendation)
     return recommendation.model_copy(
         update={
@@ -151,7 +141,7 @@ def _weighed(recommendation: Recommendation, support: float) -> Recommendation:
     )
 
 
-def _expected(expected: Expected, support: float) -> Expected:
+def _expected(expected: schema.Expected, support: float) -> schema.Expected:
     if expected.before is None or expected.after is None:
         return expected
     after = expected.before - support * (expected.before - expected.after)
@@ -165,7 +155,7 @@ def _expected(expected: Expected, support: float) -> Expected:
     )
 
 
-def _for_new_files(recommendation: Recommendation) -> tuple[Target, list[str]]:
+def _for_new_files(recommendation: schema.Recommendation) -> tuple[schema.Target, list[str]]:
     """A file that does not exist yet takes its stripes from its folder."""
     path = recommendation.target.path
     if recommendation.target.kind != "file" or path is None or not path.startswith("/"):
@@ -191,7 +181,7 @@ def advise_next(
     ignore: Sequence[str] | None = None,
     config: PathLike | None = None,
     files: int | None = JUDGED_FILES,
-) -> Advice:
+) -> schema.Advice:
     """Advise on a run before it starts, for its likely behaviours weighted by probability.
 
     Parameters
@@ -215,7 +205,7 @@ def advise_next(
     """
     predicted = history_predict(application, user=user, processes=processes, db=db)
     parts: list[LikelyAdvice] = []
-    behaviours: list[NextRunBehaviour] = []
+    behaviours: list[schema.NextRunBehaviour] = []
     for behaviour in predicted.behaviours:
         if behaviour.probability < _UNLIKELY and parts:
             continue
@@ -231,10 +221,10 @@ def advise_next(
             )
         run = None if latest is None else next(iter(behaviour.resembles.paths), behaviour.resembles.digest)
         behaviours.append(
-            NextRunBehaviour(behaviour=behaviour.behaviour, probability=behaviour.probability, run=run)
+            schema.NextRunBehaviour(behaviour=behaviour.behaviour, probability=behaviour.probability, run=run)
         )
     known = sum(part.probability for part in parts)
-    next_run = NextRun(
+    next_run = schema.NextRun(
         application=application,
         user=predicted.user,
         processes=predicted.processes,
@@ -244,9 +234,9 @@ def advise_next(
     if known >= LEAST_KNOWN:
         return weighed(parts, next_run)
     why = _why(predicted, format_share(known))
-    return Advice(
-        profile=ProfileRef(path=None, sha256=""),
-        system=SystemRef(name=None, sha256=""),
+    return schema.Advice(
+        profile=schema.ProfileRef(path=None, sha256=""),
+        system=schema.SystemRef(name=None, sha256=""),
         next_run=next_run.model_copy(update={"default": why}),
         recommendations=[],
         no_recommendation=[],

@@ -60,17 +60,14 @@ def learnt(runs: Runs, first: int) -> tuple[dict[str, Begin], frozenset[str]]:
     A predictor loses if, trained on the first part of these runs, it is right in the last part no more often than
     the best of the others, including `auto`.
     """
-    learners = {"self-attention": prepare} if is_installed() else {}
-    if not learners:
+    if not is_installed():
         return {}, frozenset()
-    train = runs.only(np.arange(len(runs)) < first)
-    inner = int(_INNER * first)
-    tried = begins() | {name: prepared(_sequences(train, inner)) for name, prepared in learners.items()}
-    tested = judge(train, inner, ended_only=False, begin=tried, beside=frozenset(learners))
+    name, train, inner = "self-attention", runs.only(np.arange(len(runs)) < first), int(_INNER * first)
+    tried = begins() | {name: prepare(_sequences(train, inner))}
+    tested = judge(train, inner, ended_only=False, begin=tried, beside=frozenset({name}))
     right = {name: int((guesses == tested.actual).sum()) for name, guesses in tested.guesses.items()}
-    best = max(count for name, count in right.items() if name not in learners)
-    lose = frozenset(name for name in learners if right[name] <= best)
-    return {name: prepared(_sequences(train, first)) for name, prepared in learners.items()}, lose
+    loses = right.pop(name) <= max(right.values())
+    return {name: prepare(_sequences(train, first))}, frozenset({name} if loses else ())
 
 
 def _sequences(runs: Runs, number: int) -> list[list[int]]:

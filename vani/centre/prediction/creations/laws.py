@@ -6,7 +6,15 @@ from typing import Final
 
 import numpy as np
 
-from vani.centre.prediction.creations.series import NO_RANK, Creations, Floats, Ints, is_right, nth_of_rank
+from vani.centre.prediction.creations.series import (
+    NO_RANK,
+    Creations,
+    Floats,
+    Ints,
+    count_by_rank,
+    is_right,
+    nth_of_rank,
+)  # fmt: skip
 
 # Laws by which a run continues: a creation equals an earlier one, or is larger by a constant factor or step.
 #
@@ -48,7 +56,7 @@ def lag_of(run: Creations) -> Law:
 def continued(run: Creations, ranks: Ints, law: Law) -> Floats:
     """Sizes that continue a run by a law, shape of `ranks`; NaN if a rank has too few creations for the law."""
     who, nth, known = _seen(run, ranks, by_rank=law.by_rank)
-    had = _created_by_rank(known, who)
+    had = count_by_rank(known, who)
     # The last complete period, and the number of periods from it to the wanted creation.
     ahead = np.maximum(0, (nth - had) // law.lag + 1)
     last = known.at(who, nth - ahead * law.lag)
@@ -101,14 +109,6 @@ def _seen(run: Creations, ranks: Ints, *, by_rank: bool) -> tuple[Ints, Ints, Cr
 
 def _one_rank(run: Creations) -> Creations:
     return Creations(run.sizes, np.full(len(run), NO_RANK), run.stripes)
-
-
-def _created_by_rank(run: Creations, ranks: Ints) -> Ints:
-    who, created = np.unique(run.ranks, return_counts=True)
-    if not len(who):
-        return np.zeros(len(ranks), dtype=np.int64)
-    at = np.minimum(np.searchsorted(who, ranks), len(who) - 1)
-    return np.where(who[at] == ranks, created[at], 0)
 
 
 _JUDGED_RUNS: Final = 5

@@ -137,9 +137,7 @@ def _count_on(
     names: list[str | None], missing: Sequence[int], known: series.Creations, ranks: series.Ints, nth: series.Ints
 ) -> None:
     """Fill in names beyond the end of a run by continuing the numbers in each rank's last names."""
-    order = np.argsort(known.ranks, kind="stable")
-    who, starts = np.unique(known.ranks[order], return_index=True)
-    of_rank = dict(zip(who.tolist(), np.split(order, starts[1:]), strict=True)) if len(who) else {}
+    of_rank = series.places_by_rank(known.ranks)
     laws: dict[int, tuple[int, tuple[int, ...], list[str]] | None] = {}
     for place in missing:
         rank = int(ranks[place])

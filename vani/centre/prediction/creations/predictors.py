@@ -188,11 +188,8 @@ def _markov(past: Sequence[series.Creations], so_far: series.Creations, count: i
         for chain in _by_rank(run, states_of_run).values()
     ]
     follows = _counted(chains)
-    latest = (
-        {rank: chain[-_MAX_ORDER:] for rank, chain in _by_rank(so_far, states[-1]).items()}
-        if len(so_far)
-        else {}
-    )
+    last = _by_rank(so_far, states[-1]) if len(so_far) else {}
+    latest = {rank: chain[-_MAX_ORDER:] for rank, chain in last.items()}
     return series.Foreseen(_followed(ranks, latest, follows, levels), ranks, f"{len(levels)} sizes")
 
 
@@ -217,14 +214,8 @@ def _states(runs: Sequence[series.Creations]) -> tuple[series.Floats, list[serie
 
 
 def _by_rank(run: series.Creations, states: series.Ints) -> dict[int, list[int]]:
-    order = np.argsort(run.ranks, kind="stable")
-    who, starts = np.unique(run.ranks[order], return_index=True)
-    parts = np.split(states[order], starts[1:])
-    if not len(who):
-        return {}
-    return {
-        int(rank): [_BEFORE_FIRST - int(rank), *part.tolist()] for rank, part in zip(who, parts, strict=True)
-    }
+    places = series.places_by_rank(run.ranks)
+    return {rank: [_BEFORE_FIRST - rank, *states[own].tolist()] for rank, own in places.items()}
 
 
 def _counted(chains: Sequence[list[int]]) -> dict[Context, int]:
@@ -242,9 +233,7 @@ def _followed(
 ) -> series.Floats:
     sizes = np.full(len(ranks), np.nan)
     steps = 0
-    order = np.argsort(ranks, kind="stable")
-    who, starts = np.unique(ranks[order], return_index=True)
-    for rank, places in zip(who.tolist(), np.split(order, starts[1:]), strict=True) if len(who) else ():
+    for rank, places in series.places_by_rank(ranks).items():
         chain = list(latest.get(rank, [_BEFORE_FIRST - rank]))
         context = tuple(chain[-_MAX_ORDER:])
         walked: list[int] = []

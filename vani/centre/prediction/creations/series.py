@@ -159,11 +159,23 @@ def nth_of_rank(ranks: Ints, before: Creations | None = None) -> Ints:
     counts = np.diff(np.r_[starts, len(ranks)])
     nth = np.empty(len(ranks), dtype=np.int64)
     nth[order] = np.arange(len(ranks)) - np.repeat(starts, counts)
-    if before is not None and len(before):
-        who, created = np.unique(before.ranks, return_counts=True)
-        at = np.minimum(np.searchsorted(who, ranks), len(who) - 1)
-        nth += np.where(who[at] == ranks, created[at], 0)
-    return nth
+    return nth if before is None else nth + count_by_rank(before, ranks)
+
+
+def count_by_rank(run: Creations, ranks: Ints) -> Ints:
+    """Number of creations of each of these ranks in a run."""
+    who, created = np.unique(run.ranks, return_counts=True)
+    if not len(who):
+        return np.zeros(len(ranks), dtype=np.int64)
+    at = np.minimum(np.searchsorted(who, ranks), len(who) - 1)
+    return np.where(who[at] == ranks, created[at], 0)
+
+
+def places_by_rank(ranks: Ints) -> dict[int, Ints]:
+    """Indices of each rank's creations, in order."""
+    order = np.argsort(ranks, kind="stable")
+    who, starts = np.unique(ranks[order], return_index=True)
+    return dict(zip(who.tolist(), np.split(order, starts[1:]), strict=True)) if len(who) else {}
 
 
 def is_right(foreseen: Floats, came: Floats) -> Flags:
