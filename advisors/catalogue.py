@@ -101,9 +101,8 @@ def pick(select: Iterable[str] | None = None, ignore: Iterable[str] | None = Non
     InputError
         A word matches no rule. The message names the nearest.
     """
-    chosen = rules() if select is None else tuple(r for r in rules() if r in _matching(select))
-    dropped = _matching(ignore or ())
-    return tuple(rule for rule in chosen if rule not in dropped)
+    wanted = (set(rules()) if select is None else _matching(select)) - _matching(ignore or ())
+    return tuple(rule for rule in rules() if rule in wanted)
 
 
 def page_text(entry: type[Rule | Pattern]) -> str:

@@ -7,7 +7,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from vani.advisors.access_table import Traffic, layers_of
+from vani.advisors.access_table import Traffic
 from vani.advisors.data_files import Access, Item, is_data, is_software
 from vani.models.run_time import seconds_of
 from vani.models.savings import LARGE
@@ -59,7 +59,8 @@ def movers_of(file: FileEntity, profile: Profile, *, reads: bool) -> Movers:
     calling = file.readers if reads else file.writers
     if not is_collective(file, profile, calling):
         return Movers(calling, calling, collective=False)
-    return Movers(max(_callers(file, profile), calling), calling, collective=True)
+    callers = _callers(file, Traffic.on(profile, [file.path]))
+    return Movers(max(callers, calling), calling, collective=True)
 
 
 def moved_in(file: FileEntity, *, reads: bool) -> tuple[int, float]:
@@ -91,7 +92,7 @@ def nodes_between(
 def is_collective(file: FileEntity, profile: Profile, calling: int) -> bool:
     """True if collective calls request most of a file's bytes, or a few processes call the file system for many."""
     traffic = Traffic.on(profile, [file.path])
-    if (callers := _callers(file, profile)) < 2 or not traffic.of(*_ABOVE_MPIIO):
+    if (callers := _callers(file, traffic)) < 2 or not traffic.of(*_ABOVE_MPIIO):
         return False
     share = traffic.collective
     if share is None:
@@ -100,9 +101,9 @@ def is_collective(file: FileEntity, profile: Profile, calling: int) -> bool:
     return share is not None and (share >= _MOSTLY or 0 < 2 * calling <= callers)
 
 
-def _callers(file: FileEntity, profile: Profile) -> int:
+def _callers(file: FileEntity, traffic: Traffic) -> int:
     """Processes that use a file. With deferred open, only aggregators open it, while all make calls of MPI-IO."""
-    return max(file.processes, *layers_of(profile).get(file.path, {}).values(), 0)
+    return max(file.processes, *(row.processes or 0 for row in traffic.rows), 0)
 
 
 def gathers(app: App, profile: Profile) -> bool:

@@ -95,7 +95,8 @@ def test_another_advice_does_not_overwrite_the_layouts_of_before(run, folder, lf
 
 
 def test_missing_lfs_prevents_any_work(run, folder, lfs, monkeypatch):
-    Path(os.environ["PATH"].split(os.pathsep)[0], "lfs").unlink()
+    folders = os.environ["PATH"].split(os.pathsep)
+    monkeypatch.setenv("PATH", os.pathsep.join(one for one in folders if not Path(one, "lfs").exists()))
     done = run("apply", "advice.yaml")
     assert done.status == 2
     assert "lfs is not installed here" in done.line

@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 
 import pytest
+from compiled_timer import compile_once
 from repository import ROOT
 
 from tests.readers.strace_logs import strace_or_skip
@@ -63,6 +64,7 @@ def scratch(run, desk: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (programs / "lfs").write_text(LFS)
     (programs / "lfs").chmod(0o755)
     (desk / "program.py").write_text(PROGRAM)
+    monkeypatch.setattr("vani.cli.tune_trials.compile_units", compile_once)
     monkeypatch.setenv("LAYOUTS", str(layouts))
     monkeypatch.setenv("PATH", f"{programs}{os.pathsep}{os.environ['PATH']}")
     run("advise", ROOT / "tests" / "golden" / "v3-haccio-ssf-8r.yaml", "--select", "MAT001", "-o", "advice.yaml")

@@ -29,7 +29,7 @@ from vani.store import write
 
 TRACES = Path(__file__).resolve().parents[1] / "data" / "traces"
 MANY_RANKS = TRACES / "v3-cm1like-16r"
-SAME = ["v3-cm1like-16r", "v25g-pr-ior-strided-8r", "v2-posix-mix-nonmpi", "v3-netcdf-pnetcdf-4r"]
+SAME = ["v25g-pr-ior-strided-8r", "v3-cm1like-16r", "v2-posix-mix-nonmpi", "v3-netcdf-pnetcdf-4r"]
 
 
 def local_cluster(workers: int) -> LocalCluster:
@@ -68,7 +68,7 @@ def command(capfd, *arguments) -> tuple[int, str, str]:
 
 
 @pytest.mark.parametrize("name", SAME)
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(1)
 def test_a_profile_is_the_same_here_and_on_a_cluster(tmp_path, dask, a_part_per_rank, name):
     here = vani.profile(TRACES / name, store=tmp_path / "here").to_yaml()
     there = vani.profile(TRACES / name, store=tmp_path / "there", scheduler=dask.scheduler_address).to_yaml()

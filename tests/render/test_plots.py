@@ -184,7 +184,7 @@ def test_golden_plots_are_drawn_or_give_a_reason(name, kind):
 
 
 @pytest.mark.parametrize("kind", ALL)
-@pytest.mark.sampled(7)
+@pytest.mark.sampled(4)
 def test_plot_is_valid_and_reproducible(kind):
     profile = golden("v3-netcdf-pnetcdf-4r")
     heat = heat_like(profile)
@@ -756,6 +756,7 @@ def test_column_image_has_the_font_size_of_a_paper():
 
 
 @pytest.mark.parametrize("kind", [k for k in ALL if k not in ("apps", "data-flow")])
+@pytest.mark.sampled(7)
 def test_no_letter_leaves_an_image_as_wide_as_a_column(kind):
     profile = golden("v2-ipc-mpiio-mix-4r")
     found = draw(kind, profile, heat=heat_like(profile))

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from compiled_timer import compile_once
 
 from vani.cli.tune_trials import TimedRuns
 from vani.schema.tuned import RunIO
@@ -20,6 +21,7 @@ pytestmark = pytest.mark.skipif(shutil.which("cc") is None, reason="needs a C co
 def environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     for name in ("DARSHAN_LOGPATH", "DARSHAN_LOG_DIR_PATH", "DARSHAN_LOGFILE"):
         monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr("vani.cli.tune_trials.compile_units", compile_once)
     monkeypatch.chdir(tmp_path)
     return dict(os.environ)
 
