@@ -228,11 +228,10 @@ def _write(
     *more: tuple[str, Path | None],
     quiet: bool,
 ) -> None:
-    by_name = ADVICE.of_file(output) if output is not None else None
     if output is not None and kind is None and output.suffix.lower() in (".html", ".htm"):
         todo = "write it as .yaml; `vani report PROFILE --advice ADVICE -o run.html` makes a page of it"
         raise InputError("advice cannot be written as a page", where=str(output), todo=todo)
-    kind = kind or by_name or "yaml"
+    kind = ADVICE.chosen(kind, output, "yaml")
     emit_all([*_texts(advice, kind, output, script), *more])
     if shows_summary(output, quiet=quiet) and not (kind == "text" and output is None):
         from vani.render.screen import print_advice  # noqa: PLC0415 - CSV and JSON load no rich

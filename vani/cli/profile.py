@@ -135,8 +135,7 @@ def command(traces: tuple[Path, ...], output: Path | None, settings: _Options, k
     keep_freed_memory()
     with progress_bar(show=shows_progress(quiet=quiet) and not settings.quick) as progress:
         characterised, exported = _characterised(traces, settings, progress)
-    by_name = PROFILE.of_file(output) if output is not None else None
-    emit_all([(PROFILE.render(kind or by_name or "yaml", characterised), output), *exported])
+    emit_all([(PROFILE.render(PROFILE.chosen(kind, output, "yaml"), characterised), output), *exported])
     if shows_summary(output, quiet=quiet):
         _show(characterised, output, diagnosis=settings.diagnosis)
 
