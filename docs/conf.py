@@ -90,7 +90,7 @@ nitpick_ignore = [
     # The base of patterns, which the guide for them describes.
     ("py:class", "vani.advisors.patterns.Pattern"),
     # Rows of tables and parts of documents, which the functions' texts describe.
-    ("py:class", "Missed"),
+    ("py:class", "vani.collect.tracing.outcome.Missed"),
     ("py:class", "vani.centre.service.advise.SiteAdvice"),
     ("py:class", "SacctJob"),
     ("py:class", "SharingRules"),
