@@ -111,6 +111,18 @@ def test_stripes_of_a_file_without_counts_show_that_posix_was_off(tmp_path):
     assert [(entry.kind, entry.files) for entry in profile.unseen] == [("module_off", ["/scratch/a"])]
 
 
+DFS = [*(CASES.parent / "data/darshan-logs/ior_daos").glob("snyder_ior-DFS*.darshan")]
+
+
+@pytest.mark.parametrize("log", DFS, ids=lambda log: log.name[:10])
+def test_records_that_vani_does_not_read_leave_the_verdict_open(log):
+    """IOR on DAOS makes no call on a file, and its I/O is in the records of DFS."""
+    profile = vani.profile(log)
+    (entry,) = profile.unseen
+    assert (entry.kind, entry.count, profile.verdict.matters) == ("module_off", 2, "open")
+    assert profile.verdict.sentence.startswith("I/O by DFS and DAOS is in the log") and "nothing to do" not in profile.summary()
+
+
 def test_program_using_only_streams_misses_nothing(tmp_path):
     read = Record(STDIO, "/scratch/in", 0, {"OPENS": 1, "READS": 40, "BYTES_READ": 1 << 22, "F_READ_TIME": 0.1})
     printed = Record(STDIO, "<STDOUT>", 0, {"WRITES": 3, "BYTES_WRITTEN": 30})

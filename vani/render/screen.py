@@ -214,10 +214,10 @@ def _unseen(entry: Unseen, stated: str) -> str:
     rest = f"\nand {format_count(more)} more" if more > 0 else ""
     listed = "".join(f"\n{name}" for name in names)
     cause, remedy = one_line(entry.cause), one_line(entry.see_with)
+    after = "" if remedy.lower() in stated else f"\nTo see it: {remedy}"
     before = f"{cause}."
     if cause.lower() in stated:
-        before = "" if names else "as stated above."
-    after = "" if remedy.lower() in stated else f"\nTo see it: {remedy}"
+        before = "as stated above." if after and not names else ""
     return f"{before}{listed}{rest}{after}".strip()
 
 

@@ -318,7 +318,12 @@ _MORE_MEMORY: Final = "run it with more memory for Darshan: DARSHAN_MODMEM=64 (M
 
 def not_counted(records: Records, name_of: Mapping[int, str]) -> list[NotCounted]:
     """I/O that the log does not count, as its own records show; the most important comes first."""
-    return [*_mapped(records, name_of), *_off(records, name_of), *_partial(records), *_excluded(records)]
+    spots = [*_mapped(records, name_of), *_off(records, name_of), *_partial(records), *_excluded(records)]
+    if records.unread:
+        cause = f"I/O by {' and '.join(records.unread)} is in the log, and Vani does not read these records"
+        how = "run darshan-parser on the log, which prints them"
+        spots.append(NotCounted("module_off", tuple(records.unread), (), cause, how))
+    return spots
 
 
 def _mapped(records: Records, name_of: Mapping[int, str]) -> list[NotCounted]:

@@ -270,6 +270,7 @@ def heat_of(log: Log) -> Columns:
     return heat
 
 
+_UNREAD: Final = ("DFS", "DAOS")
 MODULES: Final = ("POSIX", "STDIO", "MPI-IO", "H5F", "H5D", "PNETCDF_FILE", "PNETCDF_VAR")
 """Modules with records of counters."""
 _HEAT: Final = "heatmap:POSIX"
@@ -348,6 +349,8 @@ class Records:
     heat: Mapping[str, NDArray[Any]] | None = None
     """`id`, `rank` and `width` (seconds) of each record; `read` and `write`, shape (records, bins)."""
     user: int | None = None
+    unread: Sequence[str] = ()
+    """Modules with records of I/O that Vani does not read."""
     job_id: int | None = None
     metadata: Mapping[str, str] = field(default_factory=dict)
     """Notes in the log's header: `lib_ver`, `h` (hints for writing the log), and anything a site adds."""
@@ -393,6 +396,7 @@ def read_records(log: Log, *, for_sums: bool = False) -> Records:
         end_s=job.start_s + job.runtime_s,
         mounts=job.mounts,
         partial=log.partial,
+        unread=[name for name in _UNREAD if log.has(name)],
         ids=np.array(list(names), np.uint64),
         names=list(names.values()),
         modules={name: _module(log, name) for name in MODULES[: 3 if for_sums else None] if log.has(name) or for_sums},
