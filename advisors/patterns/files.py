@@ -537,8 +537,8 @@ class LowLevelInterface(SharedFile):
     """Processes share a file without MPI-IO.
 
     Definition
-        Much moves in shared files without MPI-IO, by the program's own calls or those of a serial library; workers and
-        children of a script do not count
+        Much moves in shared files without MPI-IO, by the program's own calls or those of a serial library, in a trace
+        that would show MPI-IO; workers and children of a script do not count
     Why
         The library cannot join requests, choose aggregators or align pieces.
     Source
@@ -550,7 +550,8 @@ class LowLevelInterface(SharedFile):
 
     def among(self, run: Workload) -> Sequence[data_files.Item]:
         # The program may call the library without the trace showing it.
-        shared = () if run.misses(_HIDES_LIBRARIES) else run.shared
+        is_hidden = run.misses(_HIDES_LIBRARIES) or "MPI-IO" in run.profile.provenance.get("interfaces.layer", "")
+        shared = () if is_hidden else run.shared
         plain = {app.name for app in run.profile.apps if are_plain(app, run.profile)}
         return [item for item in shared if item.path not in run.joint and plain.isdisjoint(item.file.apps)]
 

@@ -277,6 +277,13 @@ def test_misaligned_requests_are_not_multiples_of_a_page():
     assert "misaligned" not in names(file(written=2000 * 47008, transfer=47008, size=MiB - 1, footprint_written=0))
 
 
+def test_a_trace_without_mpi_io_does_not_show_that_a_program_does_without_it():
+    plain = shared(written=100 * MiB)
+    assert "low_level_interface" in names(plain)
+    hidden = {"interfaces.layer": "strace sees system calls only: MPI-IO is seen as the calls it makes"}
+    assert "low_level_interface" not in names(plain, provenance=hidden)
+
+
 @pytest.mark.parametrize(("share", "expected"), [(0.49, True), (0.5, False)])
 def test_independent_calls_are_most_of_a_shared_file(share, expected):
     layer = {"layer": "mpiio", "collective_share": share}
