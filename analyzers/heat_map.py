@@ -90,13 +90,6 @@ def rows_of(workload: Workload, ranks: Sequence[int]) -> list[timeline.HeatRow]:
     return rows
 
 
-def patterns_of(paths: Sequence[str]) -> tuple[list[str], Ints]:
-    """Distinct paths with `#` instead of numbers, and the index of each file's pattern."""
-    number: dict[str, int] = {}
-    codes = [number.setdefault(re.sub(r"\d+", "#", path), len(number)) for path in paths]
-    return list(number), np.array(codes, np.int64)
-
-
 def common_pattern(paths: Sequence[str]) -> str:
     """One pattern for paths that differ only in numbers, with `#` for those that differ."""
     if len(paths) == 1:
@@ -379,7 +372,10 @@ def heat_map(stores: Sequence[Store], names: Sequence[str], executor: Executor) 
     # Nothing is known within a bin of the source.
     length = bin_ns(workload.span_ns) if source != "bins" else _widest([store.manifest for store in stores])
     bins = max(1, -(-workload.span_ns // length))
-    patterns, pattern_of_file = patterns_of(workload.paths)
+    # Paths with `#` instead of numbers, and the index of each file's pattern among them.
+    number: dict[str, int] = {}
+    codes = [number.setdefault(re.sub(r"\d+", "#", path), len(number)) for path in workload.paths]
+    patterns, pattern_of_file = list(number), np.array(codes, np.int64)
     grid = Grid(bins, length, row_of_process, pattern_of_file, len(patterns), workload.processes)
     parts: list[Collected] = list(
         executor.map(collect, tasks_of(stores), stage="timeline", broadcast=(grid, stores, contexts))

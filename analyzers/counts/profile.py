@@ -223,19 +223,22 @@ def _with_flushes(
     measured = replace(measured, hidden_flushes=(rows.phase[hidden], rows.file[hidden]))
     if (hidden == (rows["syncs"] > 0)).all():
         return measured
-    unknown = {name: why for name, why in measured.unknown.items() if name != "sync_time"}
-    return replace(measured, unknown=unknown, remarks={**measured.remarks, **wording.FLUSHES_APART})
+    return _with_known(measured, "sync_time", wording.FLUSHES_APART)
 
 
 def _with_phases(
     measured: measurements.Measurements, gap_ns: Sequence[int | None], remarks: Mapping[str, str]
 ) -> measurements.Measurements:
-    return replace(
-        measured,
-        phases=replace(measured.phases, gap_ns=gap_ns),
-        unknown={name: why for name, why in measured.unknown.items() if name != "phases"},
-        remarks={**measured.remarks, **remarks},
-    )
+    measured = replace(measured, phases=replace(measured.phases, gap_ns=gap_ns))
+    return _with_known(measured, "phases", remarks)
+
+
+def _with_known(
+    measured: measurements.Measurements, attribute: str, remarks: Mapping[str, str]
+) -> measurements.Measurements:
+    """With remarks in place of the reason why an attribute is unknown."""
+    unknown = {name: why for name, why in measured.unknown.items() if name != attribute}
+    return replace(measured, unknown=unknown, remarks={**measured.remarks, **remarks})
 
 
 def _measurements(

@@ -183,9 +183,8 @@ def folders(view: View, size_of: Ints) -> tuple[list[Folder], Notes]:
 
 def _left_out(name: str, listed: int, all_: int, most: str) -> Notes:
     """A remark on the rows that a table leaves out, if any."""
-    if listed == all_:
-        return {}
-    return {name: f"{listed} of {all_:,}: the {MAX_BY_TIME} with most {most}, and the {MAX_BY_FILES} with most files"}
+    text = f"{listed} of {all_:,}: the {MAX_BY_TIME} with most {most}, and the {MAX_BY_FILES} with most files"
+    return {} if listed == all_ else {name: text}
 
 
 def _sizes(

@@ -278,10 +278,8 @@ def format_by_library(layer: int | None) -> str | None:
 
 def layouts_after(job: Job) -> dict[str, FileLayout]:
     """Layouts of files on CephFS by path, as `vani trace` found them after the run."""
-    known = ((file.path, file.layout) for file in job.files_after if file.layout is not None)
-    return {
-        path: FileLayout(layout.stripe_count, layout.stripe_unit, 1, layout.object_size) for path, layout in known
-    }
+    known = {file.path: file.layout for file in job.files_after if file.layout is not None}
+    return {path: FileLayout(of.stripe_count, of.stripe_unit, 1, of.object_size) for path, of in known.items()}
 
 
 def files(

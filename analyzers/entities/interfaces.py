@@ -102,7 +102,9 @@ def _bytes(use: LibraryUse, app: int, layer: int) -> ByteCounts:
 def _requested(view: View, use: LibraryUse, app: int, layer: int) -> dict[str, Any]:
     """Bytes that a library's data calls request, and the ratio of moved bytes to them; null for file-system layers."""
     own = view.requests(app, layer)
-    if layer not in LIBRARIES or not own.both("calls") or _is_stored_otherwise(view, own, app):
+    # HDF5 passes down filtered chunks instead of the requested bytes.
+    filtered = own.from_below and view.facts_of(app, *_FILTERING)
+    if layer not in LIBRARIES or not own.both("calls") or filtered:
         return {"asked": None, "amplification": None}
     requested = byte_counts(own.bytes(own.reads), own.bytes(own.writes))
     moved = _bytes(use, app, layer)
@@ -125,6 +127,7 @@ def _requested(view: View, use: LibraryUse, app: int, layer: int) -> dict[str, A
     }
 
 
+_FILTERING = ("H5Pset_chunk", "H5Pset_deflate", "H5Pset_filter", "nc_def_var_chunking")
 _SIEVED = 1.5
 """Data sieving writes back more than this share of the bytes requested of MPI-IO's writes."""
 
@@ -140,13 +143,6 @@ def _ratio(moved: int | None, requested: int | None, less: bool) -> float | None
     if not requested or not moved or (moved < requested and not less):
         return None
     return moved / requested
-
-
-def _is_stored_otherwise(view: View, own: Requests, app: int) -> bool:
-    """Whether HDF5 passes down filtered chunks instead of the requested bytes."""
-    return own.from_below and bool(
-        view.facts_of(app, "H5Pset_chunk", "H5Pset_deflate", "H5Pset_filter", "nc_def_var_chunking")
-    )
 
 
 _ASKED, _AMPLIFICATION = "interfaces.asked", "interfaces.amplification"

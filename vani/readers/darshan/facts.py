@@ -321,8 +321,7 @@ def not_counted(records: Records, name_of: Mapping[int, str]) -> list[NotCounted
     spots = [*_mapped(records, name_of), *_off(records, name_of), *_partial(records), *_excluded(records)]
     if records.unread:
         cause = f"I/O by {' and '.join(records.unread)} is in the log, and Vani does not read these records"
-        how = "run darshan-parser on the log, which prints them"
-        spots.append(NotCounted("module_off", tuple(records.unread), (), cause, how))
+        spots.append(NotCounted("module_off", tuple(records.unread), (), cause, "run darshan-parser, which has them"))
     return spots
 
 

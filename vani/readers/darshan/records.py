@@ -270,7 +270,6 @@ def heat_of(log: Log) -> Columns:
     return heat
 
 
-_UNREAD: Final = ("DFS", "DAOS")
 MODULES: Final = ("POSIX", "STDIO", "MPI-IO", "H5F", "H5D", "PNETCDF_FILE", "PNETCDF_VAR")
 """Modules with records of counters."""
 _HEAT: Final = "heatmap:POSIX"
@@ -396,7 +395,7 @@ def read_records(log: Log, *, for_sums: bool = False) -> Records:
         end_s=job.start_s + job.runtime_s,
         mounts=job.mounts,
         partial=log.partial,
-        unread=[name for name in _UNREAD if log.has(name)],
+        unread=[name for name in ("DFS", "DAOS") if log.has(name)],
         ids=np.array(list(names), np.uint64),
         names=list(names.values()),
         modules={name: _module(log, name) for name in MODULES[: 3 if for_sums else None] if log.has(name) or for_sums},
