@@ -112,8 +112,7 @@ class FillValues(Rule):
             text += f", and the program requests {format_bytes(traffic.of_library)}: the library fills data sets first."
         else:
             text += ": each byte is written twice, as where a library fills data sets first."
-        alone = _fills_alone(group, profile)
-        if alone is not None:
+        if (alone := _fills_alone(group, profile)) is not None:
             text += f" Process {alone} writes the fill values while the others wait."
         return Finding(
             **group.affected,

@@ -170,9 +170,8 @@ def _nodes(view: View) -> int | None:
 
 def _is_on_one_host(view: View) -> bool:
     traces = view.measured.traces
-    return len({trace.source for trace in traces}) == 1 and all(
-        any(name == "one_host" for name, _, _ in trace.facts) for trace in traces
-    )
+    on_one = [any(name == "one_host" for name, _, _ in trace.facts) for trace in traces]
+    return len({trace.source for trace in traces}) == 1 and all(on_one)
 
 
 def _of_header(view: View) -> dict[str, Sourced]:

@@ -34,7 +34,8 @@ from vani.units import format_bytes
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
-_MAX_FILES: Final = 10
+_LISTED: Final = 10
+"""Most files that an entry names."""
 
 
 def unseen_of_counts(missed: Iterable[tuple[str, NotCounted]]) -> list[Unseen]:
@@ -51,7 +52,7 @@ def unseen_of_counts(missed: Iterable[tuple[str, NotCounted]]) -> list[Unseen]:
     return [
         Unseen(
             kind=entries[0].kind,
-            files=list(dict.fromkeys(file for entry in entries for file in entry.files))[:_MAX_FILES],
+            files=list(dict.fromkeys(file for entry in entries for file in entry.files))[:_LISTED],
             count=len({what for entry in entries for what in entry.what}),
             cause=cause if len(entries) == 1 else f"{cause} (in {len(entries):,} logs)",
             see_with=see_with,
@@ -61,7 +62,6 @@ def unseen_of_counts(missed: Iterable[tuple[str, NotCounted]]) -> list[Unseen]:
     ]
 
 
-_LISTED: Final = 10
 _WORTH_A_LINE: Final = 0.1 * HARDLY
 """Share of the run: files without data calls that were open for less in total count as empty files if nothing else
 is recorded."""
