@@ -45,14 +45,15 @@ def _search(row: LookUp, profile: Profile) -> Search | None:
     missing = row.failed is not None and 2 * row.failed >= row.calls
     on_path = bool(row.search_path) or row.folder.endswith("/**")
     # A name that is there at each look is no flag that a process waits for.
-    looks = row.most >= LOOKS and not on_path and (missing or (row.names < _NAMES and row.failed is None))
+    is_own = not on_path and is_data(f"{row.folder}/x")
+    looks = row.most >= LOOKS and is_own and (missing or (row.names < _NAMES and row.failed is None))
     many = row.calls >= _LOOKS_TOGETHER or (row.calls >= LOOKS and 2 * row.calls >= profile.workflow.io.ops.all)
     if looks and (missing or many):
         return "polling"
     if on_path and many:
         # Counts have only look-ups that succeed, and these may also load what they find.
         return None if _COUNTS in profile.provenance else "library_search"
-    if not many or row.names < _NAMES or row.calls < 2 * row.names:
+    if not (many and is_own) or row.names < _NAMES or row.calls < 2 * row.names:
         return None
     return "newest_file_search" if row.listings > 1 and not missing else "outputs_checked_again"
 

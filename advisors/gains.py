@@ -48,8 +48,11 @@ def of_run(finding: Finding, time: IOTime | None) -> Finding:
 
 
 def is_measurable(gain: Gain) -> bool:
-    """True if the central estimate is more than noise, relative to the time that it acts on."""
-    return gain.seconds > _MEASURABLE * gain.before_s
+    """True if the central estimate is more than noise, relative to the time that it acts on.
+
+    Without rates of the storage, times of the traced machine decide nothing: the rule's counts did.
+    """
+    return bool(gain.why_no_number) or gain.seconds > _MEASURABLE * gain.before_s
 
 
 def before_bounds(gain: Gain, profile: Profile) -> tuple[float, float] | None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
@@ -175,8 +175,8 @@ class Finding:
     confidence: float
     touched_s: float
     recommended: Mapping[str, Value]
-    current: Mapping[str, Value]
     evidence: Sequence[Evidence]
+    current: Mapping[str, Value] = field(default_factory=dict)
     gain: Gain | str | Perhaps | None = None
     apply: Sequence[str] | str = ()
     stripes: Stripes | None = None

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from vani.advisors.data_files import Access, Item
+from vani.advisors.data_files import Access, Item, extent
 from vani.advisors.rule import Gain
 from vani.models.savings import LARGE, PROCESS_RATE, requests, rest_of
 from vani.units import KiB, MiB, format_bytes, format_rate, parse_bytes
@@ -17,6 +17,12 @@ if TYPE_CHECKING:
 
 SMALL: Final = 64 * KiB
 """Smaller requests are small: the unit of Lustre's stripe sizes, and a sixteenth of an RPC."""
+
+
+def is_tiny(item: Item) -> bool:
+    """True if the file is smaller than a large request, so that no request in it can be large or far from the last."""
+    size = extent(item.file)
+    return size is not None and size < SMALL
 
 
 def aggregated(

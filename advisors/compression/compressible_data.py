@@ -97,7 +97,7 @@ class CompressibleData(Rule):
         return self.among(self._judge(group, sample, profile) for group in by_folder(items, profile))
 
     def _judge(self, group: Group, sample: Compression, profile: Profile) -> Answer:
-        first = group.items[0]
+        first, gpus = group.items[0], profile.job.gpus_per_node
         group = replace(group, folder=first.part.folder or first.path.rpartition("/")[0] or ".")
         app, where = group.app, group.words
         moves = [move for item in group.items for move in _moves(item)]
@@ -144,7 +144,7 @@ class CompressibleData(Rule):
                     "name", "level", "shuffle", "ratio", "compress", "decompress",
                 ),
                 *group.figures("path", "io.bytes.total", "io.time_s.total"),
-                *([Evidence("job.gpus_per_node", profile.job.gpus_per_node)] if profile.job.gpus_per_node else []),
+                *([Evidence("job.gpus_per_node", gpus)] if gpus else []),
             ],
             gain=Gain.at_best(
                 "data_time_s",
@@ -162,15 +162,10 @@ class CompressibleData(Rule):
                 # Several processes write a file through MPI-IO.
                 parallel="mpiio" in above and max(writers) > 1,
             )
-            + _on_gpus(profile.job.gpus_per_node),
+            # Section IV-D of the Vani paper maps compression to GPUs; no trace shows whether they idle.
+            + (comment(f"the job has {gpus} GPUs per node: nvCOMP and hipCOMP compress there, where data is on them")
+               if gpus else []),
         )
-
-
-def _on_gpus(gpus: int | None) -> list[str]:
-    """A comment on GPUs, to which section IV-D of the Vani paper maps compression; no trace shows whether they idle."""
-    if not gpus:
-        return []
-    return comment(f"the job has {gpus} GPUs per node: nvCOMP and hipCOMP compress there, where the data is on them")
 
 
 def _moves(item: Item) -> list[tuple[int, float, bool]]:

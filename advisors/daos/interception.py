@@ -68,7 +68,6 @@ class Interception(Rule):
             confidence=round(0.5 * certainty(system), 2),
             touched_s=group.wall_s("total"),
             recommended={"LD_PRELOAD": _LIBRARY},
-            current={},
             evidence=[*first.figures("path", "io.ops.metadata"), Evidence(f"{place[0]}.type", "daos")],
             apply="for the program's processes alone, behind a tracer's library if there is one: "
             f"LD_PRELOAD={_LIBRARY}\nfor example: mpiexec --env LD_PRELOAD={_LIBRARY} ... (libioil.so in "

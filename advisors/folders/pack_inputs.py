@@ -90,7 +90,7 @@ class PackInputs(Rule):
         epochs = pattern.opens / pattern.files
         again = f", {format_number(epochs)} times each" if epochs >= 1.5 else ""
         spent = of_profile_s(profile, "total") * share
-        before = spent * _metadata_share(pattern)
+        before = spent * (min(1.0, (pattern.metadata_time_s or 0.0) / pattern.time_s) if pattern.time_s else 0.0)
         left = before * shards / pattern.files
         gain = Gain.at_best(
             "metadata_time_s",
@@ -131,8 +131,3 @@ def _share(pattern: NamePattern, profile: Profile) -> float:
     if pattern.time_s is not None and whole:
         return min(1.0, pattern.time_s / whole)
     return min(1.0, (pattern.opens + pattern.reads) / max(1, profile.workflow.io.ops.all))
-
-
-def _metadata_share(pattern: NamePattern) -> float:
-    """Share of metadata in the time of these files, 0..1."""
-    return min(1.0, (pattern.metadata_time_s or 0.0) / pattern.time_s) if pattern.time_s else 0.0

@@ -82,8 +82,8 @@ class BlockRule(Rule):
         runs, layers = {app.name: app.instances for app in profile.apps}, layers_of(profile)
         answers = [
             self._written(item, profile, system)
-            for item in data_files(profile, self._is_candidate)
-            if _LIBRARIES.isdisjoint(layers.get(item.path, ()))
+            for item in data_files(profile, lambda file: file.access == "shared" and file.writers > 1)
+            if (extent(item.file) or 0) >= self.min_bytes and _LIBRARIES.isdisjoint(layers.get(item.path, ()))
             # As many users as runs may be one process of each run, one after another.
             if item.file.processes > sum(runs.get(name, 1) for name in item.file.apps)
         ]
@@ -103,9 +103,6 @@ class BlockRule(Rule):
         if sizes is None or not sizes.common or sizes.common[0][1] < self.min_share * file.io.ops.write:
             return "the shared files are not written in pieces of one usual size that is known"
         return Written(item, sizes.common[0][0], neighbour_distance(file, file.writers, reads=False), *block)
-
-    def _is_candidate(self, file: FileEntity) -> bool:
-        return file.access == "shared" and file.writers > 1 and (extent(file) or 0) >= self.min_bytes
 
 
 def _block(path: str, profile: Profile, system: System) -> tuple[int, Evidence] | str:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from vani.advisors.data_files import only
 from vani.advisors.gpfs import BlockRule, Written
-from vani.advisors.rule import Finding, Target, Verdict
+from vani.advisors.rule import Finding, Verdict
 from vani.models.calibration import certainty
 from vani.models.run_time import of_files_s
 from vani.units import format_bytes, format_share
@@ -60,7 +61,7 @@ def _finding(written: Written, profile: Profile, system: System) -> Finding:
     file, block = written.file, written.block
     rounded = -(-written.usual // block) * block
     return Finding(
-        target=Target("file", file.path, file.apps[0] if file.apps else None),
+        **only(file),
         reason=f"{file.writers} processes write {file.path} in pieces of {format_bytes(written.usual)} over blocks of "
         f"{format_bytes(block)}: about {format_share(min(1.0, written.usual / block))} of them cross a border, and the "
         "nodes on both sides of it take the block from each other. No trace shows the cost: run once with "
@@ -73,5 +74,4 @@ def _finding(written: Written, profile: Profile, system: System) -> Finding:
         apply=f"in the program: round each process's part (or record) up to a multiple of {block} bytes, and begin it "
         f"at one\nHDF5: H5Pset_alignment(fapl, {block}, {block}); MPI-IO: collective calls with the hint "
         f"cb_buffer_size = {block}",
-        files=frozenset({file.path}),
     )

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from vani.advisors.data_files import only
 from vani.advisors.gpfs import BlockRule, Written
-from vani.advisors.rule import Evidence, Finding, Target, Verdict
+from vani.advisors.rule import Evidence, Finding, Verdict
 from vani.models.calibration import certainty
 from vani.models.run_time import of_files_s
 from vani.units import format_bytes, format_count
@@ -81,7 +82,7 @@ def _finding(written: Written, profile: Profile, system: System) -> Finding:
     sharing = min(file.writers, max(2, -(-block // max(1, run))))
     nodes = "" if profile.job.nodes else " If they run on one node, it does not matter: supply the number of nodes."
     return Finding(
-        target=Target("file", file.path, file.apps[0] if file.apps else None),
+        **only(file),
         reason=f"{file.writers} processes write {file.path} in pieces of {format_bytes(written.usual)}, and what a "
         f"process has in one place is {format_bytes(run)}: {format_count(sharing)} processes meet in each block of "
         f"{format_bytes(block)}, of which GPFS lets one node write at a time.{nodes} No trace shows the cost: "
@@ -95,5 +96,4 @@ def _finding(written: Written, profile: Profile, system: System) -> Finding:
         f"or collective MPI-IO with the hints romio_cb_write = enable and cb_buffer_size = {block}\n"
         "or, where neither is possible: gpfs_fcntl() with GPFS_DATA_SHIP_START by all processes that write the "
         "file, GPFS_DATA_SHIP_STOP before they close it",
-        files=frozenset({file.path}),
     )

@@ -90,7 +90,6 @@ class HDF5Alignment(MatchingRule):
             confidence=0.5 * pieces.certainty,
             touched_s=group.wall_s("write_synced"),
             recommended={"alignment": pieces.size, "threshold": threshold},
-            current={},
             evidence=[
                 *pieces.evidence,
                 *group.figures("path"),

@@ -140,7 +140,6 @@ class HDF5Caches(Rule):
             touched_s=decoding or group.data_s([*reads, *(Access(item, reads=False) for item in scattered.items)]),
             acts_on="libraries" if decoding else "file_system",
             recommended=settings,
-            current={},
             evidence=evidence,
             gain=self._gain(scattered, again, system) or "supply a trace with times",
             apply=lines,

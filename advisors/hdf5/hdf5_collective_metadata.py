@@ -12,7 +12,7 @@ from vani.models.run_time import seconds
 from vani.units import KiB, format_count, format_seconds, format_share
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     from vani.schema.profile import Profile
     from vani.schema.system import System
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 _FUNCTIONS: Final = "traces.functions"
 """Key in the provenance if one name represents several functions, as in counts."""
+_DATA: Final = ("H5Dread", "H5Dwrite", "nc_get", "nc_put")
 _CALLS: Final = ("H5Pset_all_coll_metadata_ops", "H5Pset_coll_metadata_write")
 
 
@@ -34,14 +35,16 @@ class HDF5CollectiveMetadata(HDF5Rule):
         that the program requests.
     Why
         To find a data set, HDF5 reads headers, groups and indices in pieces of some hundred bytes, on every
-        process. These are the same few blocks, and one target and one metadata server serve them all.
+        process. These are the same few blocks, and one target and one metadata server serve them all. In HDF5 1.10.8,
+        384 writes of four processes became 6; its reads of object headers stayed as they were.
     Recommends
         Collective metadata: one process reads and broadcasts (`H5Pset_all_coll_metadata_ops`), and writes are
         made together (`H5Pset_coll_metadata_write`). Nothing else in the program changes, but the calls that
         touch metadata must then be made by all processes.
     Stays silent when
         The program calls both functions; no app uses HDF5, or only without MPI-IO (then one process can read and
-        broadcast); few processes share a file; data dominates, or flushing does.
+        broadcast); few processes share a file; opens and small operations are
+        few; data dominates, or flushing does.
     Source
         HDF5 reference manual, both functions. Vani paper, section IV (CosmoFlow: 98 % of its I/O time is metadata
         of HDF5 files).
@@ -62,6 +65,8 @@ class HDF5CollectiveMetadata(HDF5Rule):
     min_share = 0.5
     # As in POS001: with fewer processes, a broadcast saves less than three of four accesses.
     min_processes = 4
+    # As in HD5002: fewer requests are not worth a change.
+    min_operations = 100
     # HDF5's metadata comes in blocks of 2 KiB by default (H5Pset_meta_block_size).
     small = 4 * KiB
 
@@ -76,18 +81,20 @@ class HDF5CollectiveMetadata(HDF5Rule):
         called = functions_of(use.app, profile)
         if not (calls := [name for name in _CALLS if name not in called]):
             return f"{use.app.name} sets collective metadata already"
-        if items := [item for item in shared if self._dominates(item, use)]:
-            return self._finding(use.of(items), calls)
+        if items := [item for item in shared if self._dominates(item, use, called)]:
+            small = round(sum(self._small(item, use, called) for item in items))
+            if sum(item.file.opens for item in items) + small >= self.min_operations:
+                return self._finding(use.of(items), calls, small)
         return "data or flushing takes more time than metadata in the shared files of HDF5"
 
-    def _dominates(self, item: Item, use: HDF5Files) -> bool:
+    def _dominates(self, item: Item, use: HDF5Files, called: Collection[str]) -> bool:
         io = item.io
         if flushes_most(io, self.min_share):
             return False
         is_most = bool(io.time_s.total) and seconds(io.time_s.metadata) >= self.min_share * seconds(io.time_s.total)
-        return is_most or self._small(item, use) >= self.min_share * max(1, io.ops.read + io.ops.write)
+        return is_most or self._small(item, use, called) >= self.min_share * max(1, io.ops.read + io.ops.write)
 
-    def _small(self, item: Item, use: HDF5Files) -> float:
+    def _small(self, item: Item, use: HDF5Files, called: Collection[str]) -> float:
         """Upper bound of the small operations that move headers and indices."""
         io, layer = item.io, use.layer
         small = sum(
@@ -95,7 +102,7 @@ class HDF5CollectiveMetadata(HDF5Rule):
             for access in (Access(item, reads=True), Access(item, reads=False))
         )
         usual = layer.granularity.data
-        if usual is None or usual >= self.small:
+        if usual is None or usual >= self.small or (called and not any(name.startswith(_DATA) for name in called)):
             return small
         # The program's own data may come in pieces as small: subtract the operations that its requests take.
         moved = layer.bytes.total
@@ -104,8 +111,7 @@ class HDF5CollectiveMetadata(HDF5Rule):
         part = (io.bytes.total or 0) / moved
         return max(0.0, min(small, io.ops.read + io.ops.write - part * layer.asked.total / max(1, usual)))
 
-    def _finding(self, use: HDF5Files, calls: Sequence[str]) -> Finding:
-        small = round(sum(self._small(item, use) for item in use.items))
+    def _finding(self, use: HDF5Files, calls: Sequence[str], small: int) -> Finding:
         data = use.total("io.ops.read") + use.total("io.ops.write")
         metadata, total = use.seconds("io.time_s.metadata"), use.seconds("io.time_s.total")
         part = f"{format_share(metadata / total)} of their I/O time" if total else "their time"

@@ -115,13 +115,7 @@ class Overstriping(Rule):
         return self._finding(index, file, count, place, disk, profile)
 
     def _finding(
-        self,
-        index: int,
-        file: FileEntity,
-        count: int,
-        place: Lustre,
-        disk: FileSystem,
-        profile: Profile,
+        self, index: int, file: FileEntity, count: int, place: Lustre, disk: FileSystem, profile: Profile
     ) -> Finding:
         sizes = file.io.transfer_size.write
         record = (sizes.p50 if sizes else None) or 1

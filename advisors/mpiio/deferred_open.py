@@ -19,16 +19,16 @@ class DeferredOpen(MPIIORule):
     """Every process opens files that only aggregators need to open, since all calls are collective.
 
     Looks at
-        Shared files that are accessed by collective calls of MPI-IO only: how often they are opened, at least
-        `min_opens` times together, and the time of opening and closing them.
+        Shared files that are accessed by collective calls of MPI-IO only and opened at least once per process: how
+        often they are opened, at least `min_opens` times together, and the time of opening and closing them.
     Why
         Each open is a request to the metadata server, which answers them one after another. Collective calls
         are carried out by the aggregators; the other processes open files that they never touch.
     Recommends
         `romio_no_indep_rw true`: the others open a file only when they access it independently.
     Stays silent when
-        No app uses MPI-IO, or no file is shared through it; some calls are independent; files are rarely opened; the
-        hint is set already.
+        No app uses MPI-IO, or no file is shared through it; some calls are independent; files are rarely opened, or
+        not by all processes; the hint is set already.
     Source
         ROMIO users guide (`romio_no_indep_rw`, deferred open).
     Example
@@ -49,11 +49,16 @@ class DeferredOpen(MPIIORule):
     min_collective = 0.99
 
     def judge(self, use: LayerGroup, profile: Profile, system: System) -> Answer:  # noqa: ARG002 - applies on every machine
-        share, opens = use.layer.collective_share, use.total("opens")
+        share = use.layer.collective_share
         if share is None:
             return use.missing("collective_share") or ""
         if share < self.min_collective:
             return f"{use.app.name} accesses files by independent calls, too"
+        # With deferred open, only aggregators open a file.
+        use = use.of(item for item in use.items if item.file.opens >= use.app.processes)
+        if not use.items:
+            return "not all processes open the files: opens are deferred already"
+        opens = use.total("opens")
         if opens < self.min_opens:
             return f"files are opened {counted(opens, 'time')}: too seldom to matter"
         own = set_hints(use.layer, {"cb_nodes", "romio_no_indep_rw"})

@@ -107,7 +107,8 @@ class FileForEachProcess(Rule):
                 *figures(app, f"apps[{number}]", "processes", "files.file_per_process"),
                 *group.figures("path", "io.bytes.written", "io.time_s.metadata"),
             ],
-            apply="in the program, instead of a file for each process:\n"
+            apply="in the program, instead of a file for each process (the hint joins parts that do not interleave):\n"
+            '  MPI_Info_set(info, "romio_cb_write", "enable");\n'
             "  MPI_File_open(MPI_COMM_WORLD, name, MPI_MODE_CREATE | MPI_MODE_WRONLY, info, &file);\n"
             "  MPI_File_write_at_all(file, offset_of_this_rank, part, count, MPI_DOUBLE, &status);",
             files=group.paths,

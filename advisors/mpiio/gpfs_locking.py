@@ -74,7 +74,6 @@ class GpfsLocking(MPIIORule):
             confidence=(0.7 if is_blue_gene else 0.4) * certainty(system),
             touched_s=use.wall_s("write"),
             recommended={"BGLOCKLESSMPIO_F_TYPE": _MAGIC},
-            current={},
             evidence=[
                 *(known_figures(profile, "", "storage.shared.type") or [by_system]),
                 *figures(use.app, f"apps[{profile.apps.index(use.app)}]", "process_dependencies.edges"),

@@ -10,7 +10,7 @@ from vani.advisors.folder_table import LOOKS, Search, searches
 from vani.advisors.movers import are_plain
 from vani.advisors.patterns import MOST, NOTABLE, FilePattern, Pattern, RequestPattern, Seen, Workload
 from vani.advisors.rule import Target
-from vani.advisors.small_requests import SMALL, small_share_of, usual_at_most
+from vani.advisors.small_requests import SMALL, is_tiny, small_share_of, usual_at_most
 from vani.models.io_time import lookup_share
 from vani.units import KiB, MiB
 
@@ -20,12 +20,6 @@ if TYPE_CHECKING:
 
 _HIDES_LIBRARIES: Final = frozenset({"mpiio_calls_missing", "module_off", "module_partial"})
 _READS: Final = frozenset({"read", "pread", "pread64", "readv", "fread"})
-
-
-def is_tiny(item: data_files.Item) -> bool:
-    """True if the file is smaller than a large request, so that no request in it can be large or far from the last."""
-    size = data_files.extent(item.file)
-    return size is not None and size < SMALL
 
 
 class SmallRequests(RequestPattern):

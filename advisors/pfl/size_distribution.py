@@ -94,12 +94,7 @@ class SizeDistribution(Rule):
         return largest >= self.min_largest and largest >= self.min_spread * median
 
     def _judge(
-        self,
-        folder: str,
-        files: list[tuple[int, FileEntity]],
-        place: Lustre | str,
-        profile: Profile,
-        system: System,
+        self, folder: str, files: list[tuple[int, FileEntity]], place: Lustre | str, profile: Profile, system: System
     ) -> Finding | str:
         if isinstance(place, str):
             return place
@@ -179,11 +174,7 @@ class SizeDistribution(Rule):
 
 
 def _gain(
-    files: list[tuple[int, FileEntity]],
-    layout: Layout,
-    disk: FileSystem,
-    curve: StripeCurve | None,
-    profile: Profile,
+    files: list[tuple[int, FileEntity]], layout: Layout, disk: FileSystem, curve: StripeCurve | None, profile: Profile
 ) -> Gain | Perhaps | str:
     """The gain from the default count to the mean width over each file's bytes, on this machine's curve."""
     # Going from one composite layout to another would need each file's widths before and after.

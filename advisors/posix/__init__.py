@@ -73,7 +73,7 @@ class OverlappingRule(Rule):
             # Several pauses within one phase are equally good.
             self.reads
             and overlapping.phases
-            and all(_is_iterative(phase) for phase in phases if phase.io.bytes.read)
+            and all(p.frequency is not None and p.frequency.kind == "iterative" for p in phases if p.io.bytes.read)
         ):
             return f"{app.name} has fewer than {self.min_phases} phases of {verb} {where} a pause"
         if overlapping.pauses < self.min_pauses * overlapping.moves:
@@ -90,10 +90,6 @@ class OverlappingRule(Rule):
         items = data_files(profile, lambda file: file.writers > 0 and app.name in file.apps)
         again = sum(item.io.bytes.written or 0 for item in items if item.io.bytes.read)
         return again > 0 and again >= self.min_read_back * sum(item.io.bytes.written or 0 for item in items)
-
-
-def _is_iterative(phase: Phase) -> bool:
-    return phase.frequency is not None and phase.frequency.kind == "iterative"
 
 
 def _in_libraries_s(app: App) -> float:

@@ -33,8 +33,8 @@ class Imbalance(Rule):
     Stays silent when
         An app has one process; processes are about even; the difference is small; the slowest moves no more than the
         others and waits for less than `min_waiting_s` longer, as any process does now and then; one process alone
-        does the writing (POS004), or aggregators do it in collective calls (MIO002); one process alone
-        does all I/O; it waits for a slow storage target (LUS009).
+        does the writing (POS004), or aggregators do it in collective calls (MIO002); one process alone does all I/O, or
+        reads an input small enough to broadcast (POS001); it waits for a slow storage target (LUS009).
     Source
         Xie et al., section II-C (skew of load decides the time of a write). Estimate: the mean over the processes
         of the profile.
@@ -52,6 +52,8 @@ class Imbalance(Rule):
     min_share = 0.01
     # Our choice: at the 300 MB/s of one process (OPRAEL) a twentieth of a second.
     min_bytes = 16 * MiB
+    # As in POS001: an input of this size is read by one process and broadcast.
+    broadcast_bytes = 64 * MiB
     # As for the severities in `vani.advisors.judge`: shorter waits are within the variation of runs.
     min_waiting_s = 1.0
 
@@ -78,10 +80,16 @@ class Imbalance(Rule):
             return f"the processes of {app.name} differ by less than {format_share(self.min_share)} of it"
         if is_funnel(app, profile):
             return f"few processes of {app.name} do all the writing: see POS004"
-        if gathers(app, profile) and (balance.writing_processes < app.processes or _is_aggregator(app, balance)):
+        # In collective calls, the busiest process moves the bytes of the others.
+        moves_most = 2 * balance.busiest_bytes >= (app.io.bytes.total or 0)
+        if gathers(app, profile) and (balance.writing_processes < app.processes or moves_most):
             return f"aggregators write for the others in collective calls of {app.name}: see MIO002"
         if moves_collectively(app, profile) and (self._is_uneven(balance) or _moves_more(balance)):
             return f"aggregators move the bytes of the others in collective calls of {app.name}: see MIO002"
+        inputs = data_files(profile, lambda file: app.name in file.apps and file.readers == 1 and not file.writers)
+        alone = sum(item.io.bytes.read or 0 for item in inputs)
+        if 0 < balance.busiest_bytes - balance.mean_bytes <= alone <= self.broadcast_bytes:
+            return f"one process of {app.name} reads what it can broadcast to the others: see POS001"
         if times and not _moves_more(balance):
             for slow in slow_targets(profile):
                 if slow.own_s >= seconds(balance.slowest_io_time_s) / 2:
@@ -154,11 +162,6 @@ _FIGURES = (
     "slowest_rank", "slowest_io_time_s", "mean_io_time_s", "median_io_time_s",
     "busiest_rank", "busiest_bytes", "mean_bytes",
 )
-
-
-def _is_aggregator(app: App, balance: RankBalance) -> bool:
-    """True if the busiest process moves most of all bytes, which in collective calls it does for the others."""
-    return 2 * balance.busiest_bytes >= (app.io.bytes.total or 0)
 
 
 def _more_s(balance: RankBalance) -> float:

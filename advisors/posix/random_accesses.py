@@ -17,7 +17,7 @@ from vani.advisors.data_files import (
 )
 from vani.advisors.movers import is_moved_within, is_rewritten
 from vani.advisors.rule import Finding, Gain, Perhaps, Rule, Verdict, figures
-from vani.advisors.small_requests import usual_at_most
+from vani.advisors.small_requests import is_tiny, usual_at_most
 from vani.models import staging
 from vani.models.run_time import seconds
 from vani.units import GiB, KiB, MiB, counted, format_bytes, format_count, format_share
@@ -119,7 +119,7 @@ class RandomAccesses(Rule):
 
     def _is_random(self, item: Item) -> bool:
         io = item.io
-        if is_moved_within(item.file) or is_rewritten(item.file):
+        if is_moved_within(item.file) or is_rewritten(item.file) or is_tiny(item):
             return False
         if io.access_pattern is None or io.access_pattern.random < self.min_random:
             return False

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Any
+
+import yaml
 
 from vani.advisors.catalogue import patterns, rules
 from vani.advisors.rule import SECTIONS, Rule
@@ -22,13 +25,18 @@ WITHOUT_CODE = {
 }
 """Reasons why a rule's example has neither code nor a line to paste."""
 
+_PAIRS = Path(__file__).parents[2] / "tests/pairs/pairs.yaml"
 _MADE = "<!-- Made from the rule's docstring by `make docs`; edit that. -->\n\n"
 
 
 def pages() -> dict[str, str]:
     """Markdown text of each page by file name: one per rule, README.md as the index, and patterns.md."""
     by_name = {f"{rule.id}.md": _page(rule) for rule in rules()}
-    rows = [f"| [{rule.id}]({rule.id}.md) | {rule.name} | {rule.page().finding} |" for rule in rules()]
+    pairs = yaml.safe_load(_PAIRS.read_text(encoding="utf-8"))
+    rows = [
+        f"| [{rule.id}]({rule.id}.md) | {rule.name} | {rule.page().finding} | {_tried_by(pairs.get(rule.id, {}))} |"
+        for rule in rules()
+    ]
     index = [
         "# Rules",
         "",
@@ -36,12 +44,21 @@ def pages() -> dict[str, str]:
         "after. Rules without: " + "; ".join(f"{rule} ({why})" for rule, why in WITHOUT_CODE.items()) + ".",
         "Rules act on [patterns](patterns.md) of a program.",
         "",
-        "| id | name | finding |",
-        "| --- | --- | --- |",
+        "Each rule is tried on a [pair](../../tests/pairs/pairs.yaml) of programs: it gives its advice before the",
+        "change, and none after it. The pair runs under strace, or Recorder recorded it, or profiles are made by hand.",
+        "",
+        "| id | name | finding | pair |",
+        "| --- | --- | --- | --- |",
         *rows,
     ]
     readme = "<!-- Made by `make docs`. -->\n\n" + "\n".join(index) + "\n"
     return {"README.md": readme, "patterns.md": _patterns()} | by_name
+
+
+def _tried_by(pair: dict[str, Any]) -> str:
+    kinds = {"run": "runs", "recorded": "recorded", "hand_made": "by hand", "missing": "none"}
+    why = pair.get("why") or pair.get("missing")
+    return " and ".join(word for kind, word in kinds.items() if kind in pair) + (f": {why}" if why else "")
 
 
 def write_pages(folder: Path) -> None:

@@ -9,10 +9,12 @@ import ctypes
 import os
 import pickle
 import random
+import shutil
 import sqlite3
 import struct
 import subprocess
 import sys
+import tempfile
 import time
 import zipfile
 from pathlib import Path
@@ -224,31 +226,38 @@ def before_computed(folder: Path) -> None:
 
 def output(folder: Path, *, after: bool) -> None:
     """Write the output of four steps and compute after each; after: submit it, and wait before the next one."""
+    size = 64 << 20
     libc, context = ctypes.CDLL(None, use_errno=True), ctypes.c_ulong()
     libc.syscall(_IO_SETUP, 8, ctypes.byref(context))
-    block = ctypes.create_string_buffer(b"x" * (16 << 20))
-    descriptor = os.open(folder / "steps", os.O_WRONLY | os.O_CREAT )
+    block = ctypes.create_string_buffer(b"x" * size)
+    descriptor = os.open(folder / "steps", os.O_WRONLY | os.O_CREAT)
     for number in range(4):
         if after:
             # struct iocb: data, key, rw_flags, IOCB_CMD_PWRITE (1), priority, descriptor, buffer, bytes, offset
-            request = struct.pack("QIIHhIQQqQII", 0, 0, 0, 1, 0, descriptor, ctypes.addressof(block), 16 << 20, number << 24, 0, 0, 0)
+            request = struct.pack("QIIHhIQQqQII", 0, 0, 0, 1, 0, descriptor, ctypes.addressof(block), size, number * size, 0, 0, 0)
             held = ctypes.create_string_buffer(request)
             libc.syscall(_IO_SUBMIT, context, 1, ctypes.byref(ctypes.c_void_p(ctypes.addressof(held))))
         else:
-            os.pwrite(descriptor, block.raw[: 16 << 20], number << 24)
-        time.sleep(1)
+            os.pwrite(descriptor, block.raw[:size], number * size)
+        time.sleep(0.5)
 
 
 _IO_SETUP, _IO_SUBMIT = 206, 209
 
 
 def environment(folder: Path, *, after: bool) -> None:
-    """Six Pythons import 200 modules of an environment, from files or from an archive."""
-    place = folder / ("env.zip" if after else "env/site-packages")
+    """Six Pythons import 200 modules of an environment, from the shared folder or from the node, unpacked there once."""
+    place = folder / "env/site-packages"
+    if after:
+        place = Path(tempfile.mkdtemp())
+        with zipfile.ZipFile(folder / "env.zip") as archive:
+            archive.extractall(place)
     code = f"import sys; sys.path.insert(0, {str(place)!r}); " + "; ".join(f"import module{n}" for n in range(200))
     started = [subprocess.Popen([sys.executable, "-S", "-c", code]) for _ in range(6)]
     for process in started:
         process.wait()
+    if after:
+        shutil.rmtree(place)
 
 
 def before_environment(folder: Path) -> None:
@@ -301,15 +310,15 @@ def h5_records(folder: Path, *, after: bool) -> None:
 
 
 def members(folder: Path, *, after: bool) -> None:
-    """Read 600 members of an archive, opened for each of them or once."""
+    """Read 600 members of an archive three times, opened for each member or once."""
     if after:
         with zipfile.ZipFile(folder / "all.zip") as archive:
-            for name in archive.namelist():
+            for name in 3 * archive.namelist():
                 archive.read(name)
         return
-    for number in range(600):
+    for number in range(1800):
         with zipfile.ZipFile(folder / "all.zip") as archive:
-            archive.read(f"{number}")
+            archive.read(f"{number % 600}")
 
 
 def before_members(folder: Path) -> None:

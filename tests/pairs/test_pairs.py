@@ -8,6 +8,7 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
+import tarfile
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -24,7 +25,6 @@ from vani.advisors.libraries import LIBRARIES
 from vani.advisors.rule import value_at
 
 FOLDER = Path(__file__).parent
-OWN = FOLDER / "traces"
 PAIRS: dict[str, dict[str, Any]] = yaml.safe_load((FOLDER / "pairs.yaml").read_text())
 LIBRARY_PAIRS: dict[str, dict[str, str]] = yaml.safe_load((FOLDER / "libraries.yaml").read_text())
 MACHINE = "generic-lustre"
@@ -117,7 +117,12 @@ def test_a_library_gets_its_own_remedy_and_then_silence(library, far):
 @pytest.mark.parametrize("rule", recorded())
 def test_a_rule_survives_its_advice_in_recorded_runs(rule, tmp_path):
     pair = PAIRS[rule]
-    traces = [OWN / name if (OWN / name).exists() else RECORDED / name for name in pair["recorded"]]
+    if isinstance(pair["recorded"], str):
+        with tarfile.open(FOLDER / "recorded.tar.xz") as archive:
+            archive.extractall(tmp_path, filter="data")
+        traces = [tmp_path / f"{pair['recorded']}-{state}" for state in ("before", "before2", "after")]
+    else:
+        traces = [RECORDED / name for name in pair["recorded"]]
     if not all(trace.exists() for trace in traces):
         pytest.skip("the recorded runs are not here")
     *before, after = (judged(unpacked(trace, tmp_path), tmp_path / f"{trace.name}.store") for trace in traces)
