@@ -17,6 +17,7 @@ from tests.traces.recorder_writer import Call, write_trace
 from vani import Profile, profile
 from vani.render.answers import shortened
 from vani.render.screen import print_profile
+from vani.schema.profile import Unseen
 
 VANI = [sys.executable, "-m", "vani"]
 # Recorder writes _ for a space.
@@ -159,6 +160,14 @@ def test_workflow_names_its_apps_and_the_most_costly_one(desk):
     lines = screen(profile(ROOT / "examples" / "coupled"))
     assert lines[0].startswith("sim, weather, analysis and 1 more app: 14 processes, ")
     assert any(line.startswith("Where  resim ") for line in lines)
+
+
+def test_the_bytes_of_unseen_activity_are_stated_once(desk, cut):
+    found = profile(cut)
+    entry = Unseen(kind="written_without_writes", files=["/s/u"], count=1, bytes=1 << 24, cause="closed early", see_with="run x")
+    asked = entry.model_copy(update={"cause": "asked to write 16.8 MB"})
+    text = "\n".join(screen(found.model_copy(update={"unseen": [entry, asked], "verdict": None})))
+    assert "Unseen 16.8 MB: closed early." in text and "Unseen asked to write 16.8 MB." in text
 
 
 def test_losses_are_stated_first(desk, cut):

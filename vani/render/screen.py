@@ -215,7 +215,8 @@ def _unseen(entry: Unseen, stated: str) -> str:
     listed = "".join(f"\n{name}" for name in names)
     cause, remedy = one_line(entry.cause), one_line(entry.see_with)
     after = "" if remedy.lower() in stated else f"\nTo see it: {remedy}"
-    before = f"{cause}."
+    amount = "" if not entry.bytes or format_bytes(entry.bytes) in cause else f"{format_bytes(entry.bytes)}: "
+    before = f"{amount}{cause}."
     if cause.lower() in stated:
         before = "as stated above." if after and not names else ""
     return f"{before}{listed}{rest}{after}".strip()
