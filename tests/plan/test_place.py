@@ -161,7 +161,7 @@ def test_continued_turns_are_near_the_least_and_random_ones_cover_the_papers():
         one.name: {r.rule: r.ost_cost for r in planned(one, "lsa", seeds=60).allocator} for one in printed
     }
     going_on = [found[name]["going-on"].median for name in list(found)[:3]]
-    assert going_on == pytest.approx([1.09, 1.23, 1.03], abs=0.005)
+    assert going_on == pytest.approx([1.094, 1.094, 1.025], abs=0.001)
     for case in printed:
         # 1.25 of IOR with 128 GB is between continued turns and turns that restart.
         if case.lsa > 1.3:
