@@ -5,8 +5,6 @@ A name may denote several files in sequence (`workload.py`), so neither their nu
 anything about a single one is reported. All other attributes count their calls.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import TypeVar
 

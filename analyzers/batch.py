@@ -4,8 +4,6 @@ Local codes of files, processes and functions are made global. Calls are grouped
 time, so that a few rows represent many calls.
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass

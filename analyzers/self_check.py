@@ -1,7 +1,5 @@
 """Checks that a profile's numbers agree with each other. A contradiction is a fault of Vani, never a result."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from operator import attrgetter
 

@@ -5,8 +5,6 @@ its phases are accurate to one bin. A bin in which a process moved bytes is trea
 Facts about calls (their number, duration, size and start offset) are null.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal

@@ -1,7 +1,5 @@
 """The profile of runs counted per process and file, without calls: each attribute is exact, bounded or null."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache

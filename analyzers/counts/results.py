@@ -5,8 +5,6 @@ a file after another run's first write to it, or at the same time, depends on it
 counted.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

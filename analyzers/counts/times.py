@@ -8,8 +8,6 @@ Busy time is not a sum. It is at least the time of the process with the most, an
 from the first to the last call on each file.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Provenance texts for attributes that counts cannot provide, or not exactly."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from vani.analyzers.measures.extents import ExchangeCounts, ProcessExtents

@@ -14,8 +14,6 @@ paper's column has "1 op", "7 ops/rank", "Iterative", "Bulk"):
 - iterative: operations with pauses in between.
 """
 
-from __future__ import annotations
-
 from typing import Any, Literal
 
 import numpy as np

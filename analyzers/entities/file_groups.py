@@ -9,8 +9,6 @@ search path is walked where a loader looks for the same libraries or modules in 
 them has the name; its folders are one row where they have a common folder.
 """
 
-from __future__ import annotations
-
 import posixpath
 import re
 from collections import Counter, defaultdict

@@ -20,8 +20,6 @@ files written at unrecorded offsets, or possibly through a descriptor that the t
 processes wrote to a file and truncated it at about the same time.
 """
 
-from __future__ import annotations
-
 import os
 import stat
 from collections import Counter

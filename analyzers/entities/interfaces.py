@@ -11,8 +11,6 @@ if in use. Its granularity and access pattern describe the file-system calls tha
 each counted once, over all apps. If none is in use, there is no middleware to describe; the paper repeats table VI.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Sequence, Sized
 from dataclasses import replace

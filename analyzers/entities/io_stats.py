@@ -4,8 +4,6 @@ Metadata operations have kinds by function name (POSIX.1-2017, and glibc's addit
 library, not a tracer's: the suffix `64`, the prefix in `__x` and `_unlocked` are ignored.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields

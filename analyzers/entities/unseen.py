@@ -10,8 +10,6 @@ then mmap), nor, if the tracer does not record mmap, for one that existed before
 empty file cannot be mapped.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence

@@ -13,8 +13,6 @@ a row is the median distance between its phases' starts, if three in four distan
 at most a quarter; otherwise the row has no period.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property

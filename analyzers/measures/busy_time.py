@@ -6,8 +6,6 @@ The union needs the calls of all processes, so it works on time windows, not on 
 groups that may contain its calls, cuts intervals at its borders, and lengths add up. Unit: nanoseconds.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial

@@ -1,7 +1,5 @@
 """Findings of the survey that the second pass needs: phases, listed files, and files that link processes."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -4,8 +4,6 @@ The results have the measures' form (`vani.analyzers.measures`), with one phase 
 entities from them. Work is done per distinct call of each group of ranks; the ranks of a group only multiply counts.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property

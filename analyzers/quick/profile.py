@@ -3,8 +3,6 @@
 All values in it equal those of the profile with time stamps; others are null, and `provenance` gives the reason.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Sequence
 from dataclasses import replace
