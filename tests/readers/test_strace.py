@@ -444,6 +444,19 @@ def test_files_opened_with_direct_io_are_marked(tmp_path):
     assert [sorted(file.keys() & {"synchronous_opens"}) for file in found.model_dump()["files"]].count([]) == 2
 
 
+def test_stacks_of_calls_are_no_problem(tmp_path):
+    calls = ['7 openat(AT_FDCWD</>, "d", O_WRONLY|O_CREAT, 0666) = 3</d> <0.000010>', '7 write(3</d>, ""..., 9) = 9 <0.000010>']
+    (tmp_path / "with").mkdir()
+    log = written(tmp_path / "with", *calls)
+    plain = vani.profile(log, store=tmp_path / "plain")
+    place = next(log.rglob("*")) if log.is_dir() else log
+    stack = " > /usr/lib/libc.so.6(__write+0x14) [0x1]\n > /run/a.out(main+0x2f) [0x2]\n"
+    place.write_text("".join(f"{line}\n{stack}" for line in place.read_text().splitlines()))
+    found = vani.profile(log, store=tmp_path / "store")
+    assert found.traces[0].problems == plain.traces[0].problems
+    assert [(file.path, file.io.bytes.written) for file in found.files] == [("/d", 9)]
+
+
 def test_writes_count_as_waiting_by_descriptor(tmp_path):
     plain, waits = "O_RDWR|O_CREAT, 0666) = 3</db>", "O_WRONLY|O_DSYNC) = 4</db>"
     log = written(

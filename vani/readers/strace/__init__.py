@@ -82,6 +82,7 @@ def _begins_like_one(path: Path) -> bool:
             head = file.read(_HEAD)
     except OSError:
         return False
-    first = [line for line in head.split(b"\n")[:20] if line.strip()]
+    # Lines of a call's stack (strace -k) begin with " > ".
+    first = [line for line in head.split(b"\n")[:20] if line.strip() and not line.startswith(b" > ")]
     fitting = sum(re.match(_LINE, line, re.MULTILINE) is not None for line in first)
     return bool(first) and 2 * fitting > len(first)

@@ -131,7 +131,8 @@ class LineReader:
         if not seen.all():
             lost = np.flatnonzero(~seen)
             short = lines.take(to_arrow(lost))
-            blank = to_numpy(pc.equal(pc.utf8_trim_whitespace(short), scalar("")))
+            # Also lines of a call's stack (strace -k).
+            blank = to_numpy(pc.match_substring_regex(short, r"^\s*$|^ > "))
             plain = to_numpy(
                 pc.match_substring_regex(
                     short, r"^(?:\[?(?:pid +)?\d{1,9}\]? +)?(?:\d\d:\d\d:\d\d\S* )?[a-z_]\w*\("
