@@ -5,15 +5,20 @@ all in `provenance` (`traces[PATH]`). Lost ranks and calls are counted from thes
 is stated.
 """
 
+from __future__ import annotations
+
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from vani.errors import one_line
-from vani.schema.profile import Profile, TraceEntity
 from vani.units import format_count, format_share
+
+if TYPE_CHECKING:
+    from vani.schema.profile import Profile, TraceEntity
+
 
 UNKNOWN_LOSS: Final = 0.5
 """Most that is taken to be there of a trace with a loss of unknown size."""

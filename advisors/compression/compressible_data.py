@@ -10,7 +10,7 @@ from vani.advisors.commands import Language, code_lines, comment, language_of
 from vani.advisors.data_files import Access, Group, Item, by_folder, data_files
 from vani.advisors.rule import Answer, Evidence, Finding, Gain, Rule, Value, Verdict, figures
 from vani.models.savings import best_codec
-from vani.schema.job import is_below
+from vani.models.staging import is_below
 from vani.units import MiB, format_bytes, format_number, format_rate, format_share
 
 if TYPE_CHECKING:

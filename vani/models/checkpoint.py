@@ -24,14 +24,18 @@ An app that rereads much of its output is not a simulation that saves its state:
 benchmarks do, or works out of core.
 """
 
+from __future__ import annotations
+
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from vani.models.run_time import app_share, seconds
-from vani.schema.profile import Phase, Profile
 from vani.units import format_bytes
 
+if TYPE_CHECKING:
+    from vani.schema.profile import Phase, Profile
 
 @dataclass(frozen=True)
 class Checkpoints:

@@ -25,17 +25,21 @@ Prefetch (AIOT, equation 2): chunk = prefetch buffer * forwarding nodes / files 
 Request split (AIOT, section III-B.2): metadata : other requests = P : (1 - P); P is the share of metadata.
 """
 
+from __future__ import annotations
+
 import csv
 import functools
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
-from vani.schema.profile import Profile
-from vani.schema.system import Curve, System
 from vani.units import KiB, MiB, format_bytes
+
+if TYPE_CHECKING:
+    from vani.schema.profile import Profile
+    from vani.schema.system import Curve, System
 
 _FILE = Path(__file__).resolve().parent / "data" / "forge_mn4.csv"
 _MEASURED_ON: Final = "marenostrum4"
@@ -99,14 +103,14 @@ class Offset:
     def distance(self) -> float:
         return self.nodes + self.processes_per_node + self.request
 
-    def within(self, most: "Offset") -> bool:
+    def within(self, most: Offset) -> bool:
         return (
             self.nodes <= most.nodes
             and self.processes_per_node <= most.processes_per_node
             and self.request <= most.request
         )
 
-    def beyond(self, most: "Offset") -> str:
+    def beyond(self, most: Offset) -> str:
         """List, in words, the conditions that differ by more than `most`."""
         conditions = (
             ("nodes", self.nodes, most.nodes),

@@ -26,26 +26,31 @@ determines the kind.
 The files that cost a run most: a name pattern, or a folder if the names have no pattern, or if its names are looked up.
 """
 
+from __future__ import annotations
+
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 from vani.errors import one_line
 from vani.models.run_time import seconds
-from vani.schema.profile import (
-    App,
-    ByteCounts,
-    FileEntity,
-    Folder,
-    IOStats,
-    LibraryCall,
-    LibraryTime,
-    LookUp,
-    NamePattern,
-    Profile,
-)
 from vani.units import format_count, format_seconds
+
+if TYPE_CHECKING:
+    from vani.schema.profile import (
+        App,
+        ByteCounts,
+        FileEntity,
+        Folder,
+        IOStats,
+        LibraryCall,
+        LibraryTime,
+        LookUp,
+        NamePattern,
+        Profile,
+    )
+
 
 # Removing 5 % of a run makes it 1.05 times as fast, which does not show between runs of the same job: Xie et al.
 # (section IV-D) saw write times differ by a factor above 1.3 between repetitions for 10 % (Cetus) and 50 % (Titan)

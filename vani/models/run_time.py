@@ -15,12 +15,16 @@ Writes end in the node's memory unless the program flushes, and a flush waits un
 the targets. Settings that change how fast they get there, such as a layout, act on `write_synced`, which is both.
 """
 
+from __future__ import annotations
+
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from vani.errors import InputError
-from vani.schema.profile import App, ByKind, FileEntity, IOStats, Profile
+
+if TYPE_CHECKING:
+    from vani.schema.profile import App, ByKind, FileEntity, IOStats, Profile
 
 Kind = Literal["read", "write", "write_synced", "metadata", "total"]
 """A kind of call. `write_synced` is writing and flushing, as in `bandwidth.write_synced`."""

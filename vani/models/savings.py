@@ -57,15 +57,20 @@ first phase has no g_i. Phases with less than a hundredth of the bytes read are 
 settings before its first input. In phases that only read, files are also opened ahead, so w_i is all I/O.
 """
 
+from __future__ import annotations
+
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from vani.models.run_time import seconds
-from vani.schema.dataset_facts import Codec
-from vani.schema.profile import Phase
 from vani.units import MiB
+
+if TYPE_CHECKING:
+    from vani.schema.dataset_facts import Codec
+    from vani.schema.profile import Phase
+
 
 PROCESS_RATE: Final = 300e6
 """b without a description: bytes per second of one process."""

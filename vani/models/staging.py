@@ -19,18 +19,21 @@ or a cache, which the model does not have. The Vani paper's results on Lassen's 
 I/O for preloaded inputs (figure 7) and 3.9 to 8 for intermediate files (figure 8), are only quoted.
 """
 
+from __future__ import annotations
+
 import math
 import posixpath
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from vani.models.calibration import certainty
 from vani.models.run_time import seconds
-from vani.schema.job import is_below
-from vani.schema.profile import FileEntity, IOStats, Profile
-from vani.schema.system import BurstBuffer, FileSystem, System
 from vani.units import GiB, format_bytes, format_share
+
+if TYPE_CHECKING:
+    from vani.schema.profile import FileEntity, IOStats, Profile
+    from vani.schema.system import BurstBuffer, FileSystem, System
 
 # Linux typically serves a call from memory in 1 to 2 µs (general knowledge).
 OPERATION_S = 2e-6
@@ -318,3 +321,9 @@ def _part_of_memory(
 def _together(of_node: float | None, of_all: float | None, nodes: int) -> float | None:
     rates = [rate for rate in (of_node and of_node * nodes, of_all) if rate]
     return min(rates) if rates else None
+
+
+def is_below(path: str, folder: str) -> bool:
+    """True if `path` is `folder` or inside it, by name only."""
+    path, folder = posixpath.normpath(path), posixpath.normpath(folder).rstrip("/")
+    return path == folder or path.startswith(folder + "/")

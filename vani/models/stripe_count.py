@@ -9,13 +9,17 @@ A gain has a number only if this machine's bandwidth was measured by the number 
 not transfer: with the same counts, the measured factors differ by more than ten.
 """
 
+from __future__ import annotations
+
 import bisect
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from vani.schema.system import StripeCurve, StripePoint
 from vani.units import KiB
+
+if TYPE_CHECKING:
+    from vani.schema.system import StripeCurve, StripePoint
 
 LUSTRE_MAX_STRIPES: Final = 2000
 

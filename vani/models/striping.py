@@ -14,12 +14,16 @@ Equation 3 grows without bound with the number of processes, but measured bandwi
 rule for the number of targets.
 """
 
+from __future__ import annotations
+
 import math
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from vani.schema.profile import FileEntity
 from vani.units import GiB, KiB, MiB
+
+if TYPE_CHECKING:
+    from vani.schema.profile import FileEntity
 
 STRIPE_UNIT: Final = 64 * KiB
 """Stripe sizes are multiples of this and below 4 GiB (lfs-setstripe(1))."""

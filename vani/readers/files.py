@@ -5,15 +5,20 @@ ctime represent them. Only the system sets ctime, so tools that preserve mtime (
 cannot hide that they wrote. A copy of a trace is therefore a different trace, and is decoded again.
 """
 
+from __future__ import annotations
+
 import hashlib
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from vani.errors import TraceError, os_errors_as
-from vani.readers.trace_reader import TraceReader
+
+if TYPE_CHECKING:
+    from vani.readers.trace_reader import TraceReader
 
 
 def readable(where: str | Path) -> AbstractContextManager[None]:

@@ -1,17 +1,21 @@
 """Tables in columns, in Markdown and as CSV, and the short documents: runs, rules, settings, graphs."""
 
+from __future__ import annotations
+
 import csv
 import io
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import chain, islice
-from typing import Any, Final, get_args
+from typing import TYPE_CHECKING, Any, Final, get_args
 
 from vani.errors import one_line
-from vani.schema.diff import RunRow, RunTable
 from vani.schema.syntax.json_text import json_text
 from vani.site import KEYS, Setting
 from vani.units import format_bytes, format_count, format_rate, format_seconds, format_share
+
+if TYPE_CHECKING:
+    from vani.schema.diff import RunRow, RunTable
 
 MAX_LISTED: Final = 100
 """Maximum number of rows and reasons to show; the document has all."""
