@@ -3,6 +3,7 @@
 import math
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
@@ -527,7 +528,7 @@ def search(samples: Samples, scale: Floats, known: Kinds, *, relative: bool) -> 
                 best = error, coefficients, tuple(scales[list(subset)].tolist()), shrinkage
     if best is None:
         raise InputError(
-            "too few samples besides the validation samples",
+            "too few samples besides the validation samples, or samples that differ too much",
             where="Lasso",
             todo="measure more writes, or another --method",
         )
@@ -614,7 +615,8 @@ def _path(gram: Floats, toward: Floats, count: float) -> list[tuple[float, Float
     along = gram[0, 1:] / gram[0, 0]
     inner = gram[1:, 1:] - np.outer(along, gram[0, 1:])
     right = toward[1:] - along * toward[0]
-    with warnings.catch_warnings():
+    # scikit-learn fails on some collinear features of very different sizes: such a path is not known.
+    with warnings.catch_warnings(), suppress(ValueError):
         # Collinear features are dropped, or end the path; the path up to there is exact.
         warnings.simplefilter("ignore")
         alphas, _, paths = linear_model.lars_path_gram(
@@ -626,12 +628,12 @@ def _path(gram: Floats, toward: Floats, count: float) -> list[tuple[float, Float
             max_iter=4 * len(right),
             eps=1e-9,
         )
-    corners = []
-    for shrinkage, coefficients in zip(alphas, paths.T, strict=True):
-        if shrinkage <= MAX_SHRINKAGE:
-            intercept = toward[0] / gram[0, 0] - along @ coefficients
-            corners.append((float(shrinkage), np.concatenate([[intercept], coefficients])))
-    return corners
+        return [
+            (float(shrinkage), np.concatenate([[toward[0] / gram[0, 0] - along @ coefficients], coefficients]))
+            for shrinkage, coefficients in zip(alphas, paths.T, strict=True)
+            if shrinkage <= MAX_SHRINKAGE
+        ]
+    return []
 
 
 _LASSO = tuple(
