@@ -35,7 +35,8 @@ class ReadByAll(Rule):
     Stays silent when
         No file is read by all processes; those that are have more than `max_bytes`, or are more than
         `max_files` of one folder (staging, not broadcast); each process reads its own part; several
-        processes write it, too; the readers are runs of serial programs, which cannot send to each other.
+        processes write it, too; few small requests read it; the readers are runs of serial programs, which cannot
+        send to each other.
     Source
         Vani paper, section IV (CM1: a configuration read by all 1,280 processes). Broadcast: Thakur,
         Rabenseifner and Gropp 2005, section 4.3.
@@ -61,6 +62,9 @@ class ReadByAll(Rule):
     # More files in a folder are samples to read one after another, not a configuration that all processes need at
     # once. CM1 has one file, its mini-app two (general knowledge: programs have a handful).
     max_files = 16
+    # As in HD5002: fewer opens and reads are not worth a change, unless they move more than one request of Lustre.
+    min_operations = 100
+    min_bytes = MiB  # see min_operations
     # Bytes per second of a broadcast without a description of the network: slower than any machine in the papers.
     network_rate = 1_000_000_000
 
@@ -80,10 +84,7 @@ class ReadByAll(Rule):
             return "no file is read by all processes of a parallel app and written by one at most"
         known = [i for i in read_by_all if _distinct(i.file) is not None and i.io.bytes.read is not None]
         if not known:
-            return (
-                "files[].io.footprint.read of the files that all processes read is not known; "
-                "supply a trace with offsets"
-            )
+            return "files[].io.footprint.read of the files that all read is not known; supply a trace with offsets"
         small = [item for item in known if 0 < (_distinct(item.file) or 0) <= self.max_bytes]
         if not small:
             return f"no file that all processes read has {format_bytes(self.max_bytes)} or less: too much to broadcast"
@@ -94,12 +95,16 @@ class ReadByAll(Rule):
         few = [item for item in again if per_folder[posixpath.dirname(item.path)] <= self.max_files]
         if not few:
             return f"the {len(again)} files that all processes read are a data set: to be staged, not broadcast"
-        return [self._finding(item, profile, system) for item in few]
+        found = [self._finding(item, profile, system) for item in few if self._is_much(item.file)]
+        return found or f"{format_count(len(few))} files are read by all processes, in few and small requests"
 
     def _can_broadcast(self, file: FileEntity, apps: dict[str, App]) -> bool:
         """True if the readers belong to a run with enough processes."""
         runs = [app.processes // max(1, app.instances) for name in file.apps if (app := apps.get(name))]
         return max(runs, default=int(self.min_readers)) >= self.min_readers
+
+    def _is_much(self, file: FileEntity) -> bool:
+        return file.opens + file.io.ops.read >= self.min_operations or (file.io.bytes.read or 0) >= self.min_bytes
 
     def _is_redundant(self, file: FileEntity) -> bool:
         requested = file.io.bytes.read or 0

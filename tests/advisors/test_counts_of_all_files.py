@@ -20,6 +20,8 @@ SESSIONS = {
     "flushed": [("open", 1), *[("write", 1), ("fsync", 30)] * 3, ("close", 1)],
 }
 ARGS = {"read": ("%p", "4000"), "write": ("%p", "100"), "fsync": (), "close": ()}
+# Of files below 64 KiB, the names would cost more (FLD001).
+ARGS[("small_writes", "write")] = ("%p", "12000")
 
 
 def calls(kind, count):
@@ -29,7 +31,8 @@ def calls(kind, count):
         path = f"/lustre/d{number % 10}/part_{number:06d}.bin"
         for function, ticks in SESSIONS[kind]:
             flags = "0" if kind == "inputs" else "66"
-            yield Call(function, (path, *((flags, "436") if function == "open" else ARGS[function])), start=now, end=now + ticks)
+            args = (flags, "436") if function == "open" else ARGS.get((kind, function), ARGS[function])
+            yield Call(function, (path, *args), start=now, end=now + ticks)
             now += ticks + 1
 
 
