@@ -10,6 +10,7 @@ from builders import file, profile, shared, system
 from rich.console import Console
 
 from vani.advisors.judge import advise_document
+from vani.render.answers import PROGRAM
 from vani.render.screen import print_advice
 from vani.schema.advice import Recommendation, Target
 from vani.units import GiB, MiB
@@ -133,7 +134,7 @@ def test_the_program_is_described_in_eight_lines_at_most():
     one = shared(path, **written, footprint_written=2 * MiB, random=0.3, consecutive=0.1, strided=0.6, time_s=9.0)
     reads = {"read": 9000 * 5000, "transfer": 5000, "footprint_read": 2 * MiB, "past_end": 9000 * 4000}
     shown = screen(advise_document(profile([one, file("/lustre/in", **reads)]), system()))
-    lines = shown.split("The program:\n")[1].split("\n\n")[0].split("\n")
+    lines = shown.split(f"{PROGRAM}\n")[1].split("\n\n")[0].split("\n")
     assert len(lines) == 9
     assert lines[-1].startswith("   and ")
     assert all(len(line) <= 80 for line in lines)

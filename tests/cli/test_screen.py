@@ -15,7 +15,7 @@ from terminal import on_terminal
 
 from tests.traces.recorder_writer import Call, write_trace
 from vani import Profile, profile
-from vani.render.answers import shortened
+from vani.render.answers import PROGRAM, shortened
 from vani.render.screen import print_profile
 from vani.schema.profile import Unseen
 
@@ -241,7 +241,7 @@ def test_summary_describes_the_program_on_request(mix, tmp_path):
     described = subprocess.run(
         [*VANI, "profile", mix, "-o", saved, "--diagnosis"], capture_output=True, text=True, check=True
     ).stderr
-    first = described.split("The program:\n")[1].splitlines()[0]
+    first = described.split(f"{PROGRAM}\n")[1].splitlines()[0]
     assert first.startswith("  ")
-    assert "The program:" not in plain
+    assert PROGRAM not in plain
     assert [line for line in plain.splitlines() if line not in described.splitlines()] == []

@@ -290,7 +290,7 @@ def _rate(profile: Profile, side: str, amount: int | None, rate: float) -> str:
 
 # --- behaviour of the program -----------------------------------------------------------------------
 
-PROGRAM: Final = "The program:"
+PROGRAM: Final = "The program (summed over processes):"
 MAX_LINES: Final = 8
 
 
