@@ -25,9 +25,9 @@ SMALL = 30
 # Figure: its ceiling today, and the one in the end.
 CEILINGS: dict[str, tuple[float, float]] = {
     "modules of the core": (369, 430),
-    "lines of the core": (64_207, 56_000),
+    "lines of the core": (64_205, 56_000),
     "modules of the centre": (120, 140),
-    "lines of the centre": (21_693, 19_000),
+    "lines of the centre": (21_690, 19_000),
     "share of imports": (0.0728, 0.075),
     "small modules": (5, 40),
     "imports inside functions": (133, 150),

@@ -620,13 +620,7 @@ def _path(gram: Floats, toward: Floats, count: float) -> list[tuple[float, Float
         # Collinear features are dropped, or end the path; the path up to there is exact.
         warnings.simplefilter("ignore")
         alphas, _, paths = linear_model.lars_path_gram(
-            right,
-            inner,
-            n_samples=round(count),
-            alpha_min=0.0,
-            method="lasso",
-            max_iter=4 * len(right),
-            eps=1e-9,
+            right, inner, n_samples=round(count), alpha_min=0.0, method="lasso", max_iter=4 * len(right), eps=1e-9
         )
         return [
             (float(shrinkage), np.concatenate([[toward[0] / gram[0, 0] - along @ coefficients], coefficients]))

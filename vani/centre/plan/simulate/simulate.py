@@ -15,6 +15,7 @@ import vani
 from vani.centre.plan.inputs import layout_files_of, loaded, plan_input, read_layouts, with_options
 from vani.centre.plan.schema import plans as schema
 from vani.centre.plan.schema.jobs import Jobs
+from vani.centre.plan.schema.plans import SimulateOptions, SimulatePlan
 from vani.centre.plan.schema.scenario import Placement, Scenario, Variant
 from vani.centre.plan.schema.snapshot import Snapshot
 from vani.centre.plan.simulate.events import Change, Floats, SimulatedRun, most_steps, run
@@ -259,7 +260,7 @@ def simulate(
     alone: bool = False,
     inputs: Sequence[schema.PlanInput] = (),
     where: str = "scenario",
-) -> schema.SimulatePlan:
+) -> SimulatePlan:
     """Simulate all variants of a scenario.
 
     Parameters
@@ -281,7 +282,7 @@ def simulate(
         for number, trial in enumerate(played):
             outcomes[number] = _with_alone(outcomes[number], trial, scenario, named, tolerance, where)
     last = played[-1]
-    return schema.SimulatePlan(
+    return SimulatePlan(
         version=vani.__version__,
         inputs=list(inputs),
         simulate=schema.SimulateSettings(seeds=scenario.seeds, tolerance=last.tolerance, alone=alone),
@@ -563,13 +564,13 @@ _FILES = 1000
 
 def plan_simulate(
     scenario: PathLike | Scenario,
-    settings: schema.SimulateOptions | None = None,
+    settings: SimulateOptions | None = None,
     *,
     store: PathLike | None = None,
     scheduler: SchedulerLike = None,
     progress: Progress | None = None,
     **fields: Any,
-) -> schema.SimulatePlan:
+) -> SimulatePlan:
     """Simulate jobs on a shared machine.
 
     Parameters
@@ -586,7 +587,7 @@ def plan_simulate(
     InputError
         A document cannot be used, or nothing can ever progress.
     """
-    settings = schema.SimulateOptions.of(settings, **fields)
+    settings = SimulateOptions.of(settings, **fields)
     given = loaded("scenario", scenario, Scenario)
     inputs = [given.source]
     with _read(given.document, given.folder, inputs, store, scheduler, progress) as named:

@@ -18,6 +18,7 @@ from vani.cli.profile import profile
 from vani.cli.sources import JUDGED_FILES
 from vani.errors import VaniError
 from vani.schema import advice as schema
+from vani.schema.advice import Advice
 from vani.schema.settings import PathLike
 from vani.systems import system_of
 from vani.units import format_share
@@ -40,10 +41,10 @@ class LikelyAdvice:
     """The advice on a run of one behaviour, and that behaviour's probability in the next run."""
 
     probability: float
-    advice: schema.Advice
+    advice: Advice
 
 
-def weighed(parts: Sequence[LikelyAdvice], next_run: schema.NextRun) -> schema.Advice:
+def weighed(parts: Sequence[LikelyAdvice], next_run: schema.NextRun) -> Advice:
     """Combine the advice on several behaviours.
 
     A setting is recommended if the behaviours that it suits have a total probability of at least one half. Among
@@ -77,7 +78,7 @@ def weighed(parts: Sequence[LikelyAdvice], next_run: schema.NextRun) -> schema.A
     chosen = [key for key in shown if key == best[key[:2]] or _in_same_advice(shown, key, best[key[:2]], parts)]
     recommended = [key for key in chosen if support[key] >= LEAST_KNOWN]
     dropped = [key for key in shown if key not in recommended]
-    return schema.Advice(
+    return Advice(
         profile=first.profile,
         system=first.system,
         damage=first.damage,
@@ -181,7 +182,7 @@ def advise_next(
     ignore: Sequence[str] | None = None,
     config: PathLike | None = None,
     files: int | None = JUDGED_FILES,
-) -> schema.Advice:
+) -> Advice:
     """Advise on a run before it starts, for its likely behaviours weighted by probability.
 
     Parameters
@@ -234,7 +235,7 @@ def advise_next(
     if known >= LEAST_KNOWN:
         return weighed(parts, next_run)
     why = _why(predicted, format_share(known))
-    return schema.Advice(
+    return Advice(
         profile=schema.ProfileRef(path=None, sha256=""),
         system=schema.SystemRef(name=None, sha256=""),
         next_run=next_run.model_copy(update={"default": why}),
