@@ -95,8 +95,8 @@ class ReadByAll(Rule):
         few = [item for item in again if per_folder[posixpath.dirname(item.path)] <= self.max_files]
         if not few:
             return f"the {len(again)} files that all processes read are a data set: to be staged, not broadcast"
-        found = [self._finding(item, profile, system) for item in few if self._is_much(item.file)]
-        return found or f"{format_count(len(few))} files are read by all processes, in few and small requests"
+        findings = [self._finding(item, profile, system) for item in few if self._is_much(item.file)]
+        return findings or f"{format_count(len(few))} files are read by all processes, in few and small requests"
 
     def _can_broadcast(self, file: FileEntity, apps: dict[str, App]) -> bool:
         """True if the readers belong to a run with enough processes."""
