@@ -183,12 +183,9 @@ def choose(index: int, file: FileEntity, profile: Profile, system: System, by: L
     )
     distance = None if movers.collective else neighbour_distance(file, movers.processes, reads=reads)
     interleaved = distance is not None and distance < by.min_stripe_size
+    curves = disk.stripe_curves if disk else ()
     curve = stripe_count.nearest_curve(
-        disk.stripe_curves if disk else (),
-        nodes=nodes,
-        collective=movers.collective,
-        reads=reads,
-        strided=interleaved,
+        curves, nodes=nodes, collective=movers.collective, reads=reads, strided=interleaved
     )
     usual = by.collective_per_node if movers.collective else by.per_node
     per_node = usual if curve is None else stripe_count.measured_per_node(curve)
@@ -222,6 +219,8 @@ def choose(index: int, file: FileEntity, profile: Profile, system: System, by: L
         if not (movers.collective and not reads and too_many):
             # The file has as many targets or more (-1 is all), and this is not about using fewer.
             layout = Striping(default, size, default, default_size)
+    elif default is not None and curve is None and profile.job.nodes is None and 2 * default >= count:
+        return "the number of nodes is unknown, and the large shared files are on half as many targets already"
     elif default is not None and curve is None:
         moved, busy = moved_in(file, reads=reads)
         each = moved / busy / nodes if busy else 0.0

@@ -327,7 +327,8 @@ class _Collector(SumsCollector):
         """Add bytes in order, shape (n,) each."""
         layer = np.where((within >> Layer.POSIX & 1) == 1, Layer.POSIX, Layer.STDIO)
         key = (phase_file * _SIDE_AND_LAYER[0] + side) * _SIDE_AND_LAYER[1] + layer
-        self.sums.add("ordered", key, {"amount": size})
+        some = size > 0
+        self.sums.add("ordered", key[some], {"amount": size[some]})
 
     def _add_table(self, phase_file: Ints, within: NDArray[Any], counts: Ints) -> None:
         """`counts`: operations by class, shape (n, classes)."""

@@ -196,7 +196,6 @@ def test_processes_read_on_while_the_database_is_written(logs, tmp_path, monkeyp
     monkeypatch.setattr(ingest, "_AT_ONCE", 4)
     monkeypatch.setattr(reading, "_CHUNK", 1)
     monkeypatch.setattr(reading, "_AHEAD", 8)
-    monkeypatch.setattr(reading, "_WHILE_FINDING", 0)
     for number in range(10, 30):
         write_log(logs / "more", number=number)
     handed, keep, at_writing = [], ingest._keep, []
@@ -208,30 +207,7 @@ def test_processes_read_on_while_the_database_is_written(logs, tmp_path, monkeyp
     )
     monkeypatch.setattr(ingest, "_keep", lambda *args: (at_writing.append(len(handed)), keep(*args))[1])
     assert add(logs, db=tmp_path / "h.sqlite", workers=2).runs == 26
-    assert at_writing[0] - 4 >= 8
-
-
-@pytest.mark.slow
-def test_processes_read_while_other_files_are_found(logs, tmp_path, monkeypatch):
-    monkeypatch.setattr(reading, "_CHUNK", 1)
-    handed, at_the_end, found = [], [], ingest.discover
-    submit = reading.ProcessPoolExecutor.submit
-    monkeypatch.setattr(
-        reading.ProcessPoolExecutor,
-        "submit",
-        lambda self, *args: (handed.append(1), submit(self, *args))[1],
-    )
-
-    def discover(paths):
-        yield from found(paths)
-        at_the_end.append(len(handed))
-
-    monkeypatch.setattr(ingest, "discover", discover)
-    for number in range(10, 20):
-        write_log(logs / "more", number=number)
-    added = add(logs, db=tmp_path / "h.sqlite", workers=2)
-    assert at_the_end[0] >= 9
-    assert added == add(logs, db=tmp_path / "1.sqlite", workers=1)
+    assert at_writing[0] >= 8
 
 
 @pytest.mark.slow

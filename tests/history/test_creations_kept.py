@@ -195,7 +195,7 @@ def test_latest_category_is_used_and_others_are_mentioned(db, tmp_path):
     assert found.notes[0].startswith("2 categories of user and processes")
     assert centre.history_creations("solver", "u1", db=db).processes == 4
     with pytest.raises(InputError, match="no runs of solver by this user or with this number of processes"):
-        centre.history_creations("solver", "u1", 2, db=db)
+        centre.history_creations("solver", "u1", processes=2, db=db)
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""Makes a row of the tables from each file, in several processes while discovery continues. It loads no database."""
+"""Makes a row of the tables from each file, in several processes. It loads no database."""
 
 from __future__ import annotations
 
