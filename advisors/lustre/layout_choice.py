@@ -219,8 +219,8 @@ def choose(index: int, file: FileEntity, profile: Profile, system: System, by: L
         if not (movers.collective and not reads and too_many):
             # The file has as many targets or more (-1 is all), and this is not about using fewer.
             layout = Striping(default, size, default, default_size)
-    elif default is not None and curve is None and profile.job.nodes is None and 2 * default >= count:
-        return "the number of nodes is unknown, and the large shared files are on half as many targets already"
+    elif default is not None and curve is None and least_nodes < nodes and 2 * default >= stripe_count.MAX_GUESSED:
+        return "the number of nodes is unknown, and the large shared files are on many targets already"
     elif default is not None and curve is None:
         moved, busy = moved_in(file, reads=reads)
         each = moved / busy / nodes if busy else 0.0

@@ -47,7 +47,7 @@ class StripeCount(LayoutRule):
         followed, including its pool.
     Stays silent when
         No shared file is large; all large ones are inputs (see LUS008); the data is not on Lustre, or its location is
-        not known; the default layout is already the recommended one, or has half its targets and nodes are unknown;
+        not known; the default layout is already the recommended one, or has 32 targets and nodes are unknown;
         each node already moves `enough` bytes per second (`collective_enough` in collective calls); the site asks not
         to override its layout.
     Source

@@ -75,7 +75,7 @@ class DataSieving(MPIIORule):
 
     def _finding(self, use: LayerGroup, sieved: int, profile: Profile) -> Finding:
         read, before, gain = use.total("io.bytes.read"), use.data_s(), None
-        if reading := use.wall_s("read") * sieved / read:
+        if read and (reading := use.wall_s("read") * sieved / read):
             left = max(0.0, before - reading)
             method = "the time of the reads is gone; low: the pieces cost as much as the reads did"
             gain = Gain("write_time_s", before, left, left, before, method)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import shlex
 import shutil
 import signal
 import subprocess
@@ -275,7 +276,7 @@ def test_a_worker_on_another_file_system_is_found_before_work_begins(tmp_path, h
     (tmp_path / "stores").mkdir()
     with local_cluster(0) as dask_cluster:
         script = _HIDE.format(
-            hidden=tmp_path / hidden, python=sys.executable, address=dask_cluster.scheduler_address
+            hidden=tmp_path / hidden, python=shlex.quote(sys.executable), address=dask_cluster.scheduler_address
         )
         with subprocess.Popen(
             ["unshare", "-m", "sh", "-c", script], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
