@@ -10,6 +10,7 @@ import sys
 import tempfile
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Literal
 
 from playwright.sync_api import Browser, sync_playwright
 
@@ -33,6 +34,7 @@ class Shot:
     scheme: str = "light"
     system: str | Path = "generic-lustre"
     job: Path | None = None
+    media: Literal["screen", "print"] = "screen"
 
 
 STORY = ROOT / "vani" / "demo" / "striping"
@@ -47,6 +49,8 @@ SHOTS = (
     DEMO,
     Shot("report-workflow", "examples/coupled", "#time", height=900),
     replace(DEMO, name="report-phone", width=390),
+    # A sheet of A4 within its margins.
+    replace(DEMO, name="report-print", width=720, height=1020, media="print"),
     Shot("report-checkpoint", "tests/data/traces/v3-ckpt-then-restart-8r", "#files", height=700, scheme="dark"),
 )
 
@@ -70,6 +74,7 @@ def _take(shot: Shot, browser: Browser, folder: Path) -> None:
     profile = vani.profile(ROOT / shot.trace, job=shot.job, store=folder / "store")
     page_file.write_text(vani.report(profile, system=shot.system, store=folder / "store"))
     page = browser.new_page(viewport={"width": shot.width, "height": shot.height}, color_scheme=shot.scheme)
+    page.emulate_media(media=shot.media)
     page.goto(page_file.as_uri())
     page.wait_for_selector("html[data-drawn=all]")
     if shot.section != "#summary":
