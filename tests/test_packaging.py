@@ -227,7 +227,7 @@ def test_the_epilog_profiles_a_real_trace(job):
         f'exec "{sys.executable}" -m vani "$@"', VANI_CACHE=os.environ["VANI_CACHE"], PYTHONPATH=str(ROOT)
     )
     assert status == 0
-    assert re.match(r"job 17: I/O takes 17 % of the run, .* Next: vani advise", log)
+    assert re.match(r"job 17: I/O takes 1[67] % of the run.* Next: vani advise", log)
     assert (job.folder / "profile-17.yaml").read_text().startswith("schema: vani.profile/4")
 
 

@@ -171,7 +171,7 @@ def _find(name: str, key: str) -> Any:
             content = _read(file.read())
             os.utime(file.fileno())
         return content if content["key"] == key else None
-    except _UNUSABLE:
+    except (*_UNUSABLE, EOFError):
         return None
 
 
