@@ -298,9 +298,7 @@ def files(
     by_calls = attributes_by_calls(view)
     without_caller = set(view.files_without_caller.tolist())
     entities, notes = [], note_attributes(view)
-    notes |= view.nulls(SpentTime, "files.first_s", "files.last_s") | view.nulls(
-        PatternCounts, "files.stride"
-    )
+    notes |= view.nulls(SpentTime, "files.first_s", "files.last_s") | view.nulls(PatternCounts, "files.stride")
     survey = measured.survey.files
     # Opens by their flags, which not every source stores.
     flagged = {
@@ -319,7 +317,11 @@ def files(
     if {"makes", "removes"} <= set(survey.columns):
         creations = np.minimum(survey.at(measured.listed, "makes"), survey.at(measured.listed, "removes") + remains)
     renamed = np.bincount(view.workload.renames.new, minlength=view.workload.files)[measured.listed]
-    generations = np.maximum(creations, renamed).tolist()
+    # Without the order of calls, a removed file may remain or not.
+    unordered = (creations > 1) & (view.links is None)
+    if unordered.any():
+        notes["files.generations"] = view.why_no_links
+    generations = np.where(unordered, 0, np.maximum(creations, renamed)).tolist()
     numbers = {
         **{name: users.at(measured.listed, name).tolist() for name in users.columns},
         **{name: times.at(measured.listed, name).tolist() for name in times.columns},

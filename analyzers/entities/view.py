@@ -35,7 +35,7 @@ from vani.analyzers.measures.io_time import ClockSkew, SpentTime
 from vani.analyzers.measures.libraries import ANY, LibraryCallTimes, LibraryTimes, LibraryUse
 from vani.analyzers.measures.operations import FileBalance
 from vani.calls import FileClass, Layer
-from vani.columns import Texts, texts, to_arrow
+from vani.columns import Texts, distinct, texts, to_arrow
 from vani.schema.job import Job
 from vani.schema.profile import IOStats, LibraryCall, LibraryTime, Repeats
 from vani.schema.profile.iostats import LayerName
@@ -208,7 +208,7 @@ class View:
         """Codes of the data set's files: those that any process opened or accessed, also through libraries alone."""
         used = self.measured.processes.files.file
         files: Ints = used[self.workload.file_class[used] == FileClass.DATASET].astype(np.int64)
-        return np.union1d(files, self.files_of_libraries(None)[0])
+        return distinct(files, self.files_of_libraries(None)[0])
 
     def files_of_libraries(self, app: int | None) -> tuple[Ints, Ints]:
         """Codes of files that an app (or the workload) moved data of in library calls alone, and their processes.
