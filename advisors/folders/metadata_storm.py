@@ -132,7 +132,7 @@ class MetadataStorm(Rule):
         )
         where = f"{format_count(files)} files" if everywhere else small.words()
         usual = max((row.sizes.p90 for _, row in small.rows if row.sizes and row.sizes.p90 is not None), default=None)
-        room = files * int(usual or self.max_size)
+        room, seen = files * int(usual or self.max_size), all(row.removes is not None for _, row in small.rows)
         sizes = "" if usual is None else f", nine in ten with {format_bytes(usual)} or less"
         return Finding(
             target=Target("dataset") if everywhere else small.target(profile),
@@ -141,7 +141,8 @@ class MetadataStorm(Rule):
             + (" One file for all is enough." if packs == 1 else f" {format_count(packs)} files are enough, one each."),
             confidence=0.7,
             touched_s=before,
-            recommended={"files": packs, "layout": layout},
+            # Files of which no removal can be seen may also belong on the node.
+            recommended={"files": packs} | ({"layout": layout} if layout != "container" or seen else {}),
             current={"files": files},
             evidence=[
                 Evidence("workflow.io.time_s.metadata", io.time_s.metadata),

@@ -58,7 +58,7 @@ def bulk_history(place: Path, runs: int, seed: int = 1) -> None:
             )
         file.executemany(
             "INSERT INTO history_judged SELECT digest, 'site', slowest_s * 0.3, slowest_s * 0.5, slowest_s * 0.7, 'LUS002', "
-            "'lfs setstripe -c 32 -S 1M DIR', 'A file lies on too few targets.', '[\"lfs setstripe -c 32 /scratch/x\"]', 0, 2 "
+            "'lfs setstripe -c 32 -S 1M DIR', 'A file is on too few targets.', '[\"lfs setstripe -c 32 /scratch/x\"]', 0, 2 "
             "FROM history_runs WHERE id = ?",
             [(1 + at * max(1, runs // _JUDGED),) for at in range(min(_JUDGED, runs))],
         )

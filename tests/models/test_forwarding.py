@@ -262,6 +262,6 @@ def test_benchmark_prints_regret_by_held_out_part(monkeypatch, capsys):
     shown = capsys.readouterr().out
     for title in ALIKE:
         assert f"held out: {title}" in shown
-    rows = [line for line in shown.splitlines() if line.startswith("    near curves (FWD001)")]
+    rows = [line for line in shown.splitlines() if line.startswith("  near curves (FWD001)")]
     assert len(rows) == len(ALIKE) + 1
     assert "Tarazu" not in shown

@@ -55,7 +55,7 @@ def numbered(advice: vani.Advice) -> list[str]:
 
 
 def is_silent(rule: str, pair: dict[str, Any], profile: vani.Profile, advice: vani.Advice) -> None:
-    """The rule has nothing to recommend after the change, its pattern is gone, and what it promised is reached."""
+    """After the change, the rule is silent, its pattern is gone, and the promised figure is reached."""
     for attribute, (least, most) in pair.get("reaches", {}).items():
         assert least <= value_at(profile, attribute) <= most, attribute
     assert rule not in numbered(advice)

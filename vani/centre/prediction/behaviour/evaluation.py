@@ -64,7 +64,7 @@ def learnt(runs: Runs, first: int) -> tuple[dict[str, Begin], frozenset[str]]:
         return {}, frozenset()
     name, train, inner = "self-attention", runs.only(np.arange(len(runs)) < first), int(_INNER * first)
     tried = begins() | {name: prepare(_sequences(train, inner))}
-    tested = judge(train, inner, ended_only=False, begin=tried, beside=frozenset({name}))
+    tested = judge(train, inner, ended_only=False, begin=tried, unweighed=frozenset({name}))
     right = {name: int((guesses == tested.actual).sum()) for name, guesses in tested.guesses.items()}
     loses = right.pop(name) <= max(right.values())
     return {name: prepare(_sequences(train, first))}, frozenset({name} if loses else ())
@@ -84,7 +84,7 @@ def judge(
     *,
     ended_only: bool,
     begin: Mapping[str, Begin],
-    beside: frozenset[str] = frozenset(),
+    unweighed: frozenset[str] = frozenset(),
 ) -> Tested:
     """Predict each run from `first` on, using the runs before it.
 
@@ -93,10 +93,10 @@ def judge(
     ended_only
         Use only runs that had ended when it was submitted, in the order in which they ended; otherwise use all runs
         submitted earlier.
-    beside
+    unweighed
         Predictors that `auto` ignores.
     """
-    panel = Panel(begin, beside)
+    panel = Panel(begin, unweighed)
     rows: list[tuple[int, bool, list[int], list[float]]] = []
     unknown = 0
     for place in replay(runs, panel, range(len(runs)), ended_only=ended_only):
@@ -178,7 +178,7 @@ def compare_predictors(runs: Runs, last: float) -> Comparison:
     notes += [f"auto skips {name}, which did not help before" for name in sorted(lose)]
     modes = []
     for ended_only in (False, True):
-        tested = judge(runs, first, ended_only=ended_only, begin=begins() | more, beside=lose)
+        tested = judge(runs, first, ended_only=ended_only, begin=begins() | more, unweighed=lose)
         if not len(tested.place):
             raise InputError(
                 f"{counted(len(runs), 'run')}: of the last {last:.0%} none belongs to a known category",

@@ -91,14 +91,14 @@ class Panel:
     ----------
     begin
         Factory of a category's follower, by name.
-    beside
+    unweighed
         Names of predictors that `auto` ignores.
     """
 
-    def __init__(self, begin: Mapping[str, Begin], beside: frozenset[str] = frozenset()) -> None:
+    def __init__(self, begin: Mapping[str, Begin], unweighed: frozenset[str] = frozenset()) -> None:
         self.names = (*begin, AUTO)
         self._begin = list(begin.values())
-        self._weighed = np.array([name not in beside for name in begin], np.float64)
+        self._weighed = np.array([name not in unweighed for name in begin], np.float64)
         self._asked = [0.0] * _BINS
         self._missing = [0.0] * _BINS
         self._categories: dict[int, _Category] = {}
