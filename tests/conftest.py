@@ -13,6 +13,7 @@ from pathlib import Path
 
 import invented
 import pytest
+from hypothesis import given, strategies
 
 # Starting the tests in the background or with nohup makes them, and everything they start, ignore signals.
 for number in (signal.SIGINT, signal.SIGHUP):
@@ -71,8 +72,18 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
                 item.add_marker("slow")
 
 
+@given(strategies.none())
+def call_hypothesis_once(_: None) -> None:
+    pass
+
+
 def pytest_collection_finish() -> None:
-    """Exempt modules and collected tests from garbage collection: searching them takes 0.4 s each time."""
+    """Exempt modules and collected tests from garbage collection: searching them takes 0.4 s each time.
+
+    Hypothesis makes its random generator at its first call. From Python 3.14 on it misses the referrer of that generator
+    among frozen objects, and warns that nothing refers to it.
+    """
+    call_hypothesis_once()
     gc.collect()
     gc.freeze()
 
