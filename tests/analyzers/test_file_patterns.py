@@ -6,7 +6,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from invented import examples
 from traces.random_runs import random_run
@@ -111,6 +111,8 @@ def test_patterns_of_a_run_drawn_at_random_add_up_to_its_workload(seed):
             profile = vani.profile(Path(folder) / "run", files=None, scheduler="synchronous")
         except VaniError:
             return
+        # The data set counts files that libraries alone move data of, and the profile lists none of them.
+        assume(profile.dataset.files in (None, len(profile.files)))
         check(profile)
 
 
