@@ -74,7 +74,7 @@ def hostile(tmp_path, monkeypatch):
         "check p.yaml --baseline q.yaml --format json",
         "diff p.yaml q.yaml --all --format json",
         "plot files p.yaml -o out.json",
-        "rules --format json",
+        "explain --format json",
     ],
 )
 @pytest.mark.slow

@@ -183,6 +183,13 @@ def test_golden_plots_are_drawn_or_give_a_reason(name, kind):
         assert "nan" not in json.dumps(found.spec).lower().replace("nanosecond", "")
 
 
+def on_targets(profile: Profile) -> Profile:
+    """The profile with the storage targets of its files."""
+    uses = [TargetUse(target=i, files=i, bytes=i, read_s=i, write_s=9 - i) for i in range(1, 9)]
+    mounts = [Mount(dir="/lustre", type="lustre", slowest_targets=uses)]
+    return profile.model_copy(update={"storage": profile.storage.model_copy(update={"mounts": mounts})})
+
+
 @pytest.mark.parametrize("kind", ALL)
 @pytest.mark.sampled(4)
 def test_plot_is_valid_and_reproducible(kind):
@@ -191,9 +198,7 @@ def test_plot_is_valid_and_reproducible(kind):
     if isinstance(draw(kind, profile, heat=heat), Missing):
         profile, heat = workflow(), heat_like(workflow())
     if kind == "targets":
-        uses = [TargetUse(target=i, files=i, bytes=i, read_s=i, write_s=9 - i) for i in range(1, 9)]
-        mounts = [Mount(dir="/lustre", type="lustre", slowest_targets=uses)]
-        profile = profile.model_copy(update={"storage": profile.storage.model_copy(update={"mounts": mounts})})
+        profile = on_targets(profile)
     first, second = (IMAGE.render("svg", drawing(kind, profile, heat)) for _ in range(2))
     assert first == second
     assert first.startswith(b"<svg") and first.count(b"<path") + first.count(b"<text") > 5
@@ -610,7 +615,7 @@ def test_hostile_names_are_shown_on_one_short_line(text):
     files = [
         f.model_copy(update={"path": f"/d/{text}/{i}", "apps": [text]}) for i, f in enumerate(profile.files)
     ]
-    profile = profile.model_copy(update={"files": files})
+    profile = on_targets(profile.model_copy(update={"files": files}))
     heat = heat_like(profile)
     heat = heat.model_copy(
         update={"uses": [u.model_copy(update={"pattern": f"/d/{text}/x", "app": text}) for u in heat.uses]}
