@@ -27,7 +27,7 @@ CEILINGS: dict[str, tuple[float, float]] = {
     "modules of the core": (369, 430),
     "lines of the core": (64_205, 56_000),
     "modules of the centre": (120, 140),
-    "lines of the centre": (21_690, 19_000),
+    "lines of the centre": (21_167, 19_000),
     "share of imports": (0.0728, 0.075),
     "small modules": (5, 40),
     "imports inside functions": (133, 150),

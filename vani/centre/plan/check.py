@@ -6,6 +6,7 @@ import hashlib
 import stat
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -189,10 +190,11 @@ Key = tuple[str, str]
 
 
 def _nodes_of(snapshot: Snapshot) -> dict[Key, IoNode | StorageNode | Target]:
-    nodes: dict[Key, IoNode | StorageNode | Target] = {}
-    nodes |= {("forwarding node", node.name): node for node in snapshot.forwarding}
-    nodes |= {("storage node", node.name): node for node in snapshot.storage}
-    return nodes | {("OST", str(target.index)): target for target in snapshot.ost}
+    return {
+        **{("forwarding node", node.name): node for node in snapshot.forwarding},
+        **{("storage node", node.name): node for node in snapshot.storage},
+        **{("OST", str(target.index)): target for target in snapshot.ost},
+    }
 
 
 def _states(plan: PathPlan, nodes: dict[Key, IoNode | StorageNode | Target]) -> Iterator[Left]:
@@ -226,18 +228,14 @@ def _broken_links(jobs: Iterable[JobPath], snapshot: Snapshot) -> Iterator[Left]
 
 def _sent(plan: PathPlan) -> dict[Key, dict[str, float]]:
     """Load of each node that the plan uses, by dimension."""
-    loads: defaultdict[Key, defaultdict[str, float]] = defaultdict(lambda: defaultdict(float))
+    loads: defaultdict[Key, dict[str, float]] = defaultdict(dict)
     for job in plan.jobs:
         demand = {name: rate for name in DIMENSIONS if (rate := getattr(job, name))}
         for flow in job.flows:
-            for key in (
-                ("forwarding node", flow.forwarding),
-                ("storage node", flow.storage),
-                ("OST", str(flow.ost)),
-            ):
+            for key in ("forwarding node", flow.forwarding), ("storage node", flow.storage), ("OST", str(flow.ost)):
                 for name, rate in demand.items():
-                    loads[key][name] += flow.share * rate
-    return {key: dict(sent) for key, sent in loads.items()}
+                    loads[key][name] = loads[key].get(name, 0.0) + flow.share * rate
+    return loads
 
 
 def _called(key: Key) -> str:
@@ -304,9 +302,7 @@ def plan_check(
         snapshot=state.source,
         time=state.document.time,
         holds=not findings.broken,
-        broken=findings.broken,
-        unknown=findings.unknown,
-        notes=findings.notes,
+        **vars(findings),
     )
 
 
@@ -316,48 +312,37 @@ def _compare_inputs(plan: Plan, folder: Path, findings: Findings) -> None:
         if source.kind in _CHANGING_INPUTS or source.path is None:
             continue
         digest = _digest(source, folder)
-        if digest is None:
-            reason = f"the {source.kind} document cannot be read: not compared"
-            findings.unknown.append(Left(name=source.path, reason=reason))
-        elif digest != source.sha256:
-            reason = f"the {source.kind} document has changed since the plan was made"
-            findings.broken.append(Left(name=source.path, reason=reason))
+        if digest != source.sha256:
+            reason = "has changed since the plan was made" if digest else "cannot be read: not compared"
+            left = Left(name=source.path, reason=f"the {source.kind} document {reason}")
+            (findings.broken if digest else findings.unknown).append(left)
 
 
 def files_of_plan(plan: Path) -> Iterator[Path]:
     """A plan.yaml, and its input files that still exist."""
     yield plan
-    yield from files_compared(Plan.load(plan), plan.parent)
-
-
-def files_compared(plan: Plan, folder: Path) -> list[Path]:
-    """Files other than the plan and the snapshot that `plan_check` reads for a plan in that folder."""
-    named = [source for source in plan.inputs if source.kind not in _CHANGING_INPUTS]
-    return [path for source in named if (path := _place(source, folder)) is not None]
+    named = [source for source in Plan.load(plan).inputs if source.kind not in _CHANGING_INPUTS]
+    yield from (path for source in named if (path := _place(source, plan.parent)) is not None)
 
 
 def _place(source: PlanInput, folder: Path) -> Path | None:
     """Path of an input, relative to the working directory or the plan's folder; None if not a regular file."""
     for path in (Path(source.path or ""), folder / (source.path or "")):
-        try:
+        with suppress(OSError, ValueError):
             if stat.S_ISREG(path.stat().st_mode):
                 return path
-        except (OSError, ValueError):
-            continue
     return None
 
 
 def _digest(source: PlanInput, folder: Path) -> str | None:
     """SHA-256 of an input; None if it cannot be read."""
     path = _place(source, folder)
-    if path is None:
-        return None
-    try:
-        with path.open("rb") as file:
-            # A plan can name any file, even one that never ends.
-            return hashlib.sha256(file.read(MAX_BYTES + 1)).hexdigest()
-    except OSError:
-        return None
+    with suppress(OSError):
+        if path is not None:
+            with path.open("rb") as file:
+                # A plan can name any file, even one that never ends.
+                return hashlib.sha256(file.read(MAX_BYTES + 1)).hexdigest()
+    return None
 
 
 STATUS_FORMATS: Final[Formats[str]] = Formats(

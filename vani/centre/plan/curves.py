@@ -13,7 +13,7 @@ from vani.centre.plan.schema.jobs import CurveItem
 from vani.centre.plan.schema.plans import Estimate
 from vani.errors import InputError
 from vani.models import forwarding
-from vani.models.forwarding import HELD_OUT, Pattern, Rate, Scenario
+from vani.models.forwarding import HELD_OUT, Pattern, Scenario
 from vani.units import counted, format_share
 
 if TYPE_CHECKING:
@@ -71,9 +71,8 @@ class Offer:
 
     def option(self, io_nodes: int) -> Option | None:
         """The option with `io_nodes` I/O nodes of the job's own; None if there is none."""
-        return next(
-            (option for option in self.options if option.io_nodes == io_nodes and not option.shared), None
-        )
+        own = {option.io_nodes: option for option in self.options if not option.shared}
+        return own.get(io_nodes)
 
 
 def curve_for(job: PlannedJob) -> tuple[list[CurveItem], str | None]:
@@ -127,10 +126,11 @@ def offer_of(
     curve, lack = curve_for(job)
     if curve:
         return replace(_measured(job, curve, numbers), lack=lack, source="measured" if lack is None else "estimated")
-    if job.pattern is None or job.processes is None or estimate == "none":
+    pattern = pattern_of(job)
+    if pattern is None or estimate == "none":
         offer = _unknown(job, _missing(job, estimate), numbers)
     else:
-        offer = _estimated(job, scenarios, numbers, estimate=estimate)
+        offer = _estimated(job, pattern, scenarios, numbers, estimate=estimate)
     return offer if lack is None else replace(offer, lack=f"{lack}; {offer.lack}")
 
 
@@ -182,12 +182,10 @@ def _measured(job: PlannedJob, curve: Sequence[CurveItem], legal: Legal) -> Offe
     return Offer(job, options, "measured")
 
 
-def _estimated(job: PlannedJob, scenarios: Sequence[Scenario], legal: Legal, *, estimate: Estimate) -> Offer:
-    pattern = pattern_of(job)
-    if pattern is None:
-        return _unknown(job, "its pattern is not known", legal)
-    offered = sorted({n for scenario in scenarios for n in scenario.curve})
-    allowed = legal(offered)
+def _estimated(
+    job: PlannedJob, pattern: Pattern, scenarios: Sequence[Scenario], legal: Legal, *, estimate: Estimate
+) -> Offer:
+    allowed = legal(sorted({n for scenario in scenarios for n in scenario.curve}))
     alike = [scenario for scenario in scenarios if scenario.pattern.kind == pattern.kind]
     if not alike:
         return _unknown(job, "no curve was measured for its direction, layout and order", legal)
@@ -204,13 +202,11 @@ def _estimated(job: PlannedJob, scenarios: Sequence[Scenario], legal: Legal, *, 
             f"no measured curve: estimated from {len(choice.near)} near patterns, the nearest "
             f"{_described(choice.near[0].pattern)}, {choice.distance:.1f} doublings away"
         )
-    return Offer(job, tuple(_options(rates)), "estimated", lack)
-
-
-def _options(rates: dict[int, Rate]) -> Iterable[Option]:
-    for number in sorted(rates):
-        rate = rates[number]
-        yield Option(number, rate.mean, math.hypot(rate.deviation / rate.mean, HELD_OUT))
+    options = [
+        Option(number, rate.mean, math.hypot(rate.deviation / rate.mean, HELD_OUT))
+        for number, rate in sorted(rates.items(), key=lambda item: item[0])
+    ]
+    return Offer(job, tuple(options), "estimated", lack)
 
 
 def pattern_of(job: PlannedJob) -> Pattern | None:

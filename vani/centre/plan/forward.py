@@ -142,7 +142,7 @@ def _outcome(
             "over": max(0, used - request.settings.io_nodes),
             "bandwidth": optimum.sum_of(chosen),
             "least_share": min(shares, default=None),
-            "no_figure": sum(not isinstance(choice, Option) or choice.rate is None for choice in chosen),
+            "no_figure": sum(optimum.rate_of(choice) is None for choice in chosen),
         }
     )
 
@@ -163,11 +163,11 @@ def _compared(request: optimum.PoolRequest, policy: plans.Policy, after: plans.O
 def _allotment(
     request: optimum.PoolRequest, offer: Offer, choice: optimum.Choice, now: Mapping[str, int | None]
 ) -> plans.Allotment:
-    option = choice if isinstance(choice, Option) else None
-    rate = None if option is None else option.rate
+    option, rate = choice if isinstance(choice, Option) else None, optimum.rate_of(choice)
     best = offer.best_of(request.settings.io_nodes)
-    known = option is not None and rate is not None and option.width > 0
-    low, high = spread(option.width) if option is not None and known else (1.0, 1.0)
+    low = high = None
+    if option is not None and rate is not None and option.width > 0:
+        low, high = (rate * end for end in spread(option.width))
     return plans.Allotment(
         name=offer.job.name,
         nodes=offer.job.nodes,
@@ -175,11 +175,11 @@ def _allotment(
         shared=option is not None and option.shared,
         bandwidth=rate,
         own_best=best,
-        share=None if option is None or option.rate is None or best is None else option.rate / best,
+        share=None if rate is None or best is None else rate / best,
         before=now.get(offer.job.name),
         source=offer.source,
-        low=rate * low if known and rate is not None else None,
-        high=rate * high if known and rate is not None else None,
+        low=low,
+        high=high,
     )
 
 
@@ -187,9 +187,8 @@ def _expected(
     base: Sequence[optimum.Choice], chosen: Sequence[optimum.Choice], before: plans.Outcome, after: plans.Outcome
 ) -> Expected | None:
     """Speed-up with the plan; None if the two sums are over different jobs."""
-    if [optimum.rate_of(choice) is None for choice in base] != [
-        optimum.rate_of(choice) is None for choice in chosen
-    ] or before.bandwidth < 1:
+    lacks, lacks_before = ([optimum.rate_of(choice) is None for choice in some] for some in (chosen, base))
+    if lacks != lacks_before or before.bandwidth < 1:
         return None
     speedup = after.bandwidth / before.bandwidth
     width = math.hypot(_width(base), _width(chosen))
@@ -222,22 +221,17 @@ def _over(after: plans.Outcome, settings: plans.ForwardSettings) -> list[plans.L
         "oracle": "oracle gives every job its best and needs no pool",
         "one": "one gives every job an I/O node, however many there are",
     }.get(after.policy, f"{after.policy} rounds every job's share by itself")
-    return [
-        plans.Left(
-            name="pool",
-            reason=f"{after.io_nodes:,} I/O nodes are assigned of {settings.io_nodes:,}: {why}",
-        )
-    ]
+    reason = f"{after.io_nodes:,} I/O nodes are assigned of {settings.io_nodes:,}: {why}"
+    return [plans.Left(name="pool", reason=reason)]
 
 
 def _no_data(offers: Sequence[Offer], settings: plans.ForwardSettings) -> list[plans.Left]:
     no_data = []
     for offer in offers:
         if offer.lack is not None:
-            given = (
-                "; it gets as many as by static" if offer.source == "none" and settings.policy == "mckp" else ""
-            )
-            no_data.append(plans.Left(name=offer.job.name, reason=offer.lack + given))
+            by_static = offer.source == "none" and settings.policy == "mckp"
+            reason = offer.lack + ("; it gets as many as by static" if by_static else "")
+            no_data.append(plans.Left(name=offer.job.name, reason=reason))
         if settings.policy == "process" and offer.job.processes is None:
             reason = "no number of processes: its number of nodes is used"
             no_data.append(plans.Left(name=offer.job.name, reason=reason))
@@ -353,12 +347,8 @@ def access_of(run: Profile) -> tuple[AccessPattern, Pattern] | None:
     if isinstance(pattern, str):
         return None
     layout: Literal["shared", "file_per_process"] = "shared" if pattern.layout == "shared" else "file_per_process"
-    return (
-        AccessPattern(
-            operation=pattern.operation, layout=layout, order=pattern.order, request=pattern.request
-        ),
-        pattern,
-    )
+    of_job = AccessPattern(operation=pattern.operation, layout=layout, order=pattern.order, request=pattern.request)
+    return of_job, pattern
 
 
 def _unlike(machine: System | None) -> str:
@@ -376,6 +366,4 @@ def _unlike(machine: System | None) -> str:
         unlike.append("no I/O nodes in its description")
     elif layer.direct_access is False:
         unlike.append("no direct access")
-    return (
-        f"{text}; {machine.name} has {' and '.join(unlike) or 'other servers and networks'}: measure its own"
-    )
+    return f"{text}; {machine.name} has {' and '.join(unlike) or 'other servers and networks'}: measure its own"

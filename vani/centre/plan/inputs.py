@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -71,12 +71,13 @@ def plan_input(kind: InputKind, given: PathLike | BaseModel) -> PlanInput:
     InputError
         The file is missing or not text.
     """
+    content, path = b"", None
     if isinstance(given, (str, Path)):
         read_text(given)  # Refuses a file that is not text with a message.
-        return PlanInput(
-            kind=kind, path=str(given), sha256=hashlib.sha256(Path(given).read_bytes()).hexdigest()
-        )
-    return PlanInput(kind=kind, path=None, sha256=hashlib.sha256(dumps(given).encode()).hexdigest())
+        content, path = Path(given).read_bytes(), str(given)
+    else:
+        content = dumps(given).encode()
+    return PlanInput(kind=kind, path=path, sha256=hashlib.sha256(content).hexdigest())
 
 
 def layout_files_of(jobs: Jobs, folder: Path) -> dict[str, Path]:
@@ -126,18 +127,13 @@ def refuse_old(snapshot: Snapshot, max_age: float | None, now: datetime | None, 
         raise InputError(f"is {max_age:g}", where="--max-age", todo="give seconds, 0 or more")
     taken = snapshot.time
     if taken is None:
-        raise InputError(
-            "contains no time", where=where, todo="add `time`, or leave --max-age out"
-        )
+        raise InputError("contains no time", where=where, todo="add `time`, or leave --max-age out")
     current = now or datetime.now(UTC)
     age = (_in_utc(current) - _in_utc(taken)).total_seconds()
     if abs(age) > max_age:
         when = f"{format_seconds(age)} old" if age > 0 else f"from {format_seconds(-age)} ahead of this clock"
-        raise InputError(
-            f"is {when}, but --max-age allows {format_seconds(max_age)}",
-            where=where,
-            todo="take a new one",
-        )
+        what = f"is {when}, but --max-age allows {format_seconds(max_age)}"
+        raise InputError(what, where=where, todo="take a new one")
 
 
 def _in_utc(time: datetime) -> datetime:
@@ -195,7 +191,12 @@ def files_to_place(
     known: dict[tuple[object, int, Writing], tuple[Layout, tuple[Extent, ...], str | None]] = {}
     seen: set[str] = set()
     stripes = 0
-    for place, job, creation in _creations(jobs, where):
+    creations = (
+        (f"{where}: jobs[{number}].creations[{at}]", job, creation)
+        for number, job in enumerate(jobs.jobs)
+        for at, creation in enumerate(job.creations or [])
+    )
+    for place, job, creation in creations:
         _check_path(creation.path, seen, place)
         writing = writing_of(job)
         key = (creation.layout, creation.size, writing)
@@ -228,12 +229,6 @@ def writing_of(job: PlannedJob) -> Writing:
     return Writing((job.processes or 1) if shared else 1, pattern.request, shared and pattern.order == "strided")
 
 
-def _creations(jobs: Jobs, where: str) -> Iterator[tuple[str, PlannedJob, Creation]]:
-    for number, job in enumerate(jobs.jobs):
-        for at, creation in enumerate(job.creations or []):
-            yield f"{where}: jobs[{number}].creations[{at}]", job, creation
-
-
 def _check_path(path: str, seen: set[str], where: str) -> None:
     wrong = None
     if not path.startswith("/"):
@@ -250,9 +245,7 @@ def _check_path(path: str, seen: set[str], where: str) -> None:
     seen.add(path)
 
 
-def layout_of(
-    given: int | str | None, layouts: Mapping[str, Layout], where: str
-) -> tuple[Layout, str | None]:
+def layout_of(given: int | str | None, layouts: Mapping[str, Layout], where: str) -> tuple[Layout, str | None]:
     """Parse the layout in a document. The second value names what it lacks, or is None.
 
     Parameters
@@ -275,13 +268,10 @@ def layout_of(
         text = given.strip()
         if text.isdigit():
             return Layout((Component(None, int(text)),)), None
-        layout = parse_options(text if _is_composite(text) else f"-E -1 {text}")
+        is_composite = any(word.startswith(("-E", "--component-end")) for word in text.split())
+        layout = parse_options(text if is_composite else f"-E -1 {text}")
     except InputError as error:
         raise InputError(error.what, where=where, todo=error.todo) from None
     if any(part.count is None and not part.on_mdt for part in layout.components):
         return layout, "no stripe count in its layout: one stripe is assumed"
     return layout, None
-
-
-def _is_composite(text: str) -> bool:
-    return any(word.startswith(("-E", "--component-end")) for word in text.split())

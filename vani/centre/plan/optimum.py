@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Final
@@ -48,13 +48,10 @@ class PoolRequest:
 
 def by_policy(policy: Policy, request: PoolRequest) -> list[Choice]:
     """Allotments by any policy except mckp. Their sum may exceed the pool."""
-    ways: Mapping[str, Callable[[Offer], Choice]] = {
-        "zero": lambda offer: _exactly(offer, 0, direct=request.settings.direct),
-        "one": lambda offer: _exactly(offer, 1, direct=request.settings.direct),
-        "oracle": _best,
-    }
-    if policy in ways:
-        return [ways[policy](offer) for offer in request.offers]
+    if policy == "oracle":
+        return [_best(offer) for offer in request.offers]
+    if policy in ("zero", "one"):
+        return [_exactly(offer, int(policy == "one"), direct=request.settings.direct) for offer in request.offers]
     return [_nearest(offer, number, request) for offer, number in shares_by_size(policy, request)]
 
 
@@ -95,20 +92,15 @@ def _exactly(offer: Offer, number: int, *, direct: bool) -> Choice:
 def _best(offer: Offer) -> Choice:
     known = [option for option in offer.options if option.rate is not None and not option.shared]
     # Without figures the best is unknown: take the fewest.
-    return (
-        max(known, key=lambda option: (option.rate or 0.0, -option.io_nodes)) if known else offer.options[0]
-    )
+    return max(known, key=lambda option: (option.rate or 0.0, -option.io_nodes), default=offer.options[0])
 
 
 def by_current(offers: Sequence[Offer], now: Mapping[str, int | None]) -> list[Choice]:
-    choices: list[Choice] = []
-    for offer in offers:
-        number = now.get(offer.job.name)
-        if number is None:
-            choices.append("the current plan does not have it")
-        else:
-            choices.append(offer.option(number) or Option(number, None))
-    return choices
+    numbers = [(offer, now.get(offer.job.name)) for offer in offers]
+    return [
+        "the current plan does not have it" if number is None else offer.option(number) or Option(number, None)
+        for offer, number in numbers
+    ]
 
 
 def rate_of(choice: Choice) -> float | None:

@@ -116,33 +116,22 @@ def path(
     return plans.PathPlan(
         version=vani.__version__,
         inputs=list(inputs),
-        expected=_expected(
-            done, network.forwarding, [node.state != "offline" for node in snapshot.forwarding]
-        ),
+        expected=_expected(done, network.forwarding, [node.state != "offline" for node in snapshot.forwarding]),
         unplaced=[why for route, why in left if not route.nodes],
         over_capacity=[
             *(why for route, why in left if route.nodes),
             *(over for layer in network.layers for over in _over(layer)),
         ],
         no_data=[
-            *(
-                plans.Left(name=route.job.name, reason=why)
-                for route in done
-                if (why := _lacks(route, settings)) is not None
-            ),
+            *(plans.Left(name=route.job.name, reason=why) for route in done if (why := _lacks(route, settings))),
             *network.lacks,
         ],
         notes=_notes(ios, settings),
         path=settings,
         before=before,
         after=_balance(network),
-        jobs=[
-            _row(route, own, list_, network) for route, own, list_ in zip(done, chosen, hosts, strict=True)
-        ],
-        layers=[
-            _layer_loads(layer, old, new)
-            for layer, old, new in zip(network.layers, loads_before, network.loads(), strict=True)
-        ],
+        jobs=[_row(*of_job, network) for of_job in zip(done, chosen, hosts, strict=True)],
+        layers=list(map(_layer_loads, network.layers, loads_before, network.loads())),
     )
 
 
@@ -252,9 +241,7 @@ def _hosts(jobs: Jobs, where: str) -> list[HostList | None]:
                 where=f"{where}: job {job.name}",
                 todo="make the two numbers equal",
             )
-    twin = first_twin(
-        (span, number) for number, own in enumerate(lists) if own is not None for span in own.ranges
-    )
+    twin = first_twin((span, number) for number, own in enumerate(lists) if own is not None for span in own.ranges)
     if twin is not None:
         name, first, second = twin
         raise InputError(
@@ -267,33 +254,24 @@ def _hosts(jobs: Jobs, where: str) -> list[HostList | None]:
 
 def _row(route: _Served, settings: Settings, hosts: HostList | None, network: path_layers.Network) -> plans.JobPath:
     names = tuple(layer.names for layer in network.layers)
+    rates: dict[str, Any] = dict(zip(path_layers.DIMENSIONS, route.io.demand, strict=True))
     return plans.JobPath(
         name=route.job.name,
         nodes=route.job.nodes,
-        iobw=route.io.demand[0],
-        iops=route.io.demand[1],
-        mdops=route.io.demand[2],
+        **rates,
         binds=route.binds,
         flow=route.flow,
         met=route.met,
         bound=route.bound,
         flows=[
             plans.Flow(
-                forwarding=names[0][fwd],
-                storage=names[1][node],
-                ost=int(names[2][target]),
-                share=min(1.0, share),
+                forwarding=names[0][fwd], storage=names[1][node], ost=int(names[2][target]), share=min(1.0, share)
             )
             for fwd, node, target, share in route.flows
         ],
         map=_mapped(route.nodes, hosts, names[0]),
-        request_split=settings.split,
-        prefetch_chunk=settings.chunk,
-        stripe_count=settings.count,
-        stripe_size=settings.size,
-        dom=settings.dom,
         lines=lines_of(settings, route.job),
-        kept=settings.unchanged,
+        **vars(settings),
     )
 
 
@@ -314,10 +292,8 @@ def _mapped(nodes: Mapping[int, int], hosts: HostList | None, names: Sequence[st
 
 
 def _balance(network: path_layers.Network) -> plans.Balance:
-    forwarding, storage, ost = (
-        layer.index(load) for layer, load in zip(network.layers, network.loads(), strict=True)
-    )
-    return plans.Balance(forwarding=forwarding, storage=storage, ost=ost)
+    pairs = zip(network.layers, network.loads(), strict=True)
+    return plans.Balance(**{layer.name: layer.index(load) for layer, load in pairs})
 
 
 def _layer_loads(layer: path_layers.Layer, before: path_layers.Floats, after: path_layers.Floats) -> plans.LayerLoads:
@@ -357,9 +333,8 @@ def _notes(ios: Sequence[JobIo], settings: plans.PathSettings) -> list[str]:
         )
     stand_in = [io.notes for io in ios if io.notes is not None]
     if stand_in:
-        notes.append(
-            "; ".join(stand_in[:3]) + (f"; and of {len(stand_in) - 3:,} more" if stand_in[3:] else "")
-        )
+        more = [f"and of {len(stand_in) - 3:,} more"] if stand_in[3:] else []
+        notes.append("; ".join([*stand_in[:3], *more]))
     return notes
 
 

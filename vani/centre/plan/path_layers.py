@@ -11,12 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vani.centre.plan.schema.plans import Left
-from vani.centre.plan.schema.snapshot import StorageNode
+from vani.centre.plan.schema.snapshot import StorageNode, Target
 from vani.errors import InputError
 
 if TYPE_CHECKING:
     from vani.centre.plan.schema.plans import Dimension, LayerName
-    from vani.centre.plan.schema.snapshot import IoNode, Snapshot, Target
+    from vani.centre.plan.schema.snapshot import IoNode, Snapshot
 
 # The layers of the I/O path as arrays: each node's capacity, load and position in the queue.
 #
@@ -93,9 +93,8 @@ class Layer:
         self.known_load = np.nan_to_num(self.load)
         with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
             self.free = np.where(np.isinf(self.peak), np.inf, self.peak * (1 - self.known_load)[:, None])
-            self._part_of_peak = np.where(
-                np.isfinite(self.peak) & (self.peak > _LEAST_PEAK), 1 / self.peak, 0.0
-            )
+            is_peak = np.isfinite(self.peak) & (self.peak > _LEAST_PEAK)
+            self._part_of_peak = np.where(is_peak, 1 / self.peak, 0.0)
             self.free[self.peak <= _LEAST_PEAK] = 0.0
         self.used = np.zeros_like(self.peak)
         self.turn = np.arange(len(self.names), dtype=np.int64)
@@ -185,9 +184,7 @@ class Network:
         of_targets = np.bincount(served, weights=grown[2][has_node], minlength=nodes)
         mean = of_targets / np.maximum(1, np.bincount(served, minlength=nodes))
         grown[1] = np.where(self.storage_follows, np.maximum(grown[1], mean), grown[1])
-        first, second, third = (
-            layer.known_load + more for layer, more in zip(self.layers, grown, strict=True)
-        )
+        first, second, third = (layer.known_load + more for layer, more in zip(self.layers, grown, strict=True))
         self._loads = first, second, third
         return self._loads
 
@@ -195,11 +192,11 @@ class Network:
         """Add flows of a demand to the nodes' loads and move the used nodes to the back of their queues."""
         self._loads = None
         for position, layer in enumerate(self.layers):
+            nodes = [int(flow[position]) for flow in flows]
+            carried = np.array([flow[3] for flow in flows])[:, None] * demand
+            np.add.at(layer.used, np.array(nodes, dtype=np.int64), carried)
             # In order of first use.
-            nodes = list(dict.fromkeys(int(flow[position]) for flow in flows))
-            where = np.array([flow[position] for flow in flows], dtype=np.int64)
-            np.add.at(layer.used, where, np.array([flow[3] for flow in flows])[:, None] * demand)
-            layer.to_the_back(nodes)
+            layer.to_the_back(list(dict.fromkeys(nodes)))
 
 
 def network_of(
@@ -220,7 +217,7 @@ def network_of(
     if not snapshot.ost:
         raise InputError("names no OST", where=where, todo="add `ost`")
     position = {target.index: n for n, target in enumerate(snapshot.ost)}
-    ost = _layer("ost", [str(target.index) for target in snapshot.ost], snapshot.ost, dimensions)
+    ost = _layer("ost", snapshot.ost, dimensions)
     nodes = snapshot.storage or _servers(snapshot, where)
     behind = [np.array([position[index] for index in node.ost], dtype=np.int64) for node in nodes]
     follows = np.array([node.load is None for node in nodes])
@@ -228,37 +225,26 @@ def network_of(
         node if node.load is not None else node.model_copy(update={"load": _mean(ost.load[targets])})
         for node, targets in zip(nodes, behind, strict=True)
     ]
-    storage = _layer("storage", [node.name for node in nodes], known, dimensions)
+    storage = _layer("storage", known, dimensions)
     above = np.full(len(ost.names), -1, dtype=np.int64)
     for n, targets in enumerate(behind):
         above[targets] = n
-    names = [node.name for node in snapshot.forwarding]
-    forwarding = _layer("forwarding", names, snapshot.forwarding, dimensions)
+    forwarding = _layer("forwarding", snapshot.forwarding, dimensions)
     groups, reach, lacks = _reach(snapshot, storage, where)
     lacks += [
         Left(name=f"OST {ost.names[n]}", reason="no storage node serves it: it is not used")
         for n in np.flatnonzero((above < 0) & ost.usable)
     ]
     ost.usable &= above >= 0
-    return Network(
-        forwarding,
-        storage,
-        ost,
-        groups,
-        reach,
-        behind,
-        above,
-        follows | ~storage.is_limited,
-        [*forwarding.lacks, *storage.lacks, *ost.lacks, *lacks],
-    )
+    lacks = [*forwarding.lacks, *storage.lacks, *ost.lacks, *lacks]
+    follows |= ~storage.is_limited
+    return Network(forwarding, storage, ost, groups, reach, behind, above, follows, lacks)
 
 
 def _layer(
-    name: LayerName,
-    names: list[str],
-    nodes: Sequence[IoNode | StorageNode | Target],
-    dimensions: Collection[Dimension],
+    name: LayerName, nodes: Sequence[IoNode | StorageNode | Target], dimensions: Collection[Dimension]
 ) -> Layer:
+    names = [str(node.index) if isinstance(node, Target) else node.name for node in nodes]
     load = np.array([node.load for node in nodes], dtype=np.float64)
     peak = np.array([[getattr(node.peak, name, None) for name in DIMENSIONS] for node in nodes], dtype=np.float64)
     usable, word = np.array([node.state == "ok" for node in nodes], dtype=np.bool_), _KINDS[name]
@@ -269,21 +255,14 @@ def _layer(
         lacks += _not_used(name, names, missing, "no load")
         usable &= ~missing
     else:
-        lacks.append(
-            Left(name=f"{word}s", reason="their load is not known: plans use their full peaks")
-        )
+        lacks.append(Left(name=f"{word}s", reason="their load is not known: plans use their full peaks"))
     for column, dimension in enumerate(DIMENSIONS):
         unknown = np.isnan(peak[:, column])
         if dimension not in dimensions or (name != "forwarding" and dimension == "mdops"):
             # Metadata operations go to the metadata server, unless a storage node has a peak of them.
             peak[unknown, column] = np.inf
         elif usable.any() and unknown[usable].all():
-            lacks.append(
-                Left(
-                    name=f"{word}s",
-                    reason=f"no peak of {_WORDS[dimension]} is known: not limited",
-                )
-            )
+            lacks.append(Left(name=f"{word}s", reason=f"no peak of {_WORDS[dimension]} is known: not limited"))
             peak[:, column] = np.inf
         else:
             missing = usable & unknown
@@ -397,20 +376,16 @@ def greedy(network: Network, room: Room, demand: Floats, *, pack: bool = False) 
         if path is None:
             break
         pushed = min(left, *(float(of[node]) for of, node in zip(left_of.layers, path, strict=True)))
-        if not pack:
-            pushed = min(
-                pushed,
-                *(
-                    _to_the_bound(float(load[node]), float(weight[node]))
-                    for load, weight, node in zip(loads, weights, path, strict=True)
-                ),
-            )
+        for load, weight, node in zip(loads, weights, path, strict=True):
+            pushed = pushed if pack else min(pushed, _to_the_bound(float(load[node]), float(weight[node])))
         left -= pushed
         for of, load, weight, node in zip(left_of.layers, loads, weights, path, strict=True):
             of[node] = rest if (rest := of[node] - pushed) > DUST else 0.0
             load[node] += pushed * weight[node]
         flows.append((*path, pushed))
-        queue.pushed(path, left_of, requeue=not pack)
+        if not pack:
+            queue.requeue(path)
+        queue.look(path[1], left_of)
     return _together(flows)
 
 
@@ -444,18 +419,12 @@ class _Queues:
             left.forwarding[self._network.groups == self._network.groups[fwd]] = 0.0
         return None
 
-    def _look(self, node: int, left: Room) -> None:
+    def look(self, node: int, left: Room) -> None:
         """Update the bucket of a storage node's best target."""
         assert self._best is not None
         best = _head(self._keys[2], left.ost, self._network.behind[node])
         if best is not None:
             self._best[node] = int(bucket_of(self._keys[2][[best]])[0]) * BEYOND
-
-    def pushed(self, path: tuple[int, int, int], left: Room, *, requeue: bool) -> None:
-        """Update the queues after a push down a path."""
-        if requeue:
-            self.requeue(path)
-        self._look(path[1], left)
 
     def requeue(self, path: tuple[int, int, int]) -> None:
         """Put the nodes of a path behind the others of their buckets."""
@@ -564,10 +533,9 @@ def by_forwarder(flows: Flows) -> dict[int, float]:
 def _together(flows: Flows) -> Flows:
     """Merge the flows of each path, in order of first use."""
     sums: dict[tuple[int, int, int], float] = {}
-    for *path, share in flows:
-        key = (path[0], path[1], path[2])
-        sums[key] = sums.get(key, 0.0) + share
-    return [(*key, share) for key, share in sums.items()]
+    for fwd, node, target, share in flows:
+        sums[fwd, node, target] = sums.get((fwd, node, target), 0.0) + share
+    return [(*path, share) for path, share in sums.items()]
 
 
 # The static map in use without a plan: blocks of compute nodes belong to forwarding nodes, regardless of load.

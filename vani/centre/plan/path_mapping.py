@@ -155,12 +155,7 @@ def _program(
         from scipy.optimize import Bounds, LinearConstraint, milp  # noqa: PLC0415 - heavy, and an extra
     except ImportError:
         return {}, 1.0
-    behind = np.array(
-        [
-            min(float(room.storage[node]), float(room.ost[targets].sum()))
-            for node, targets in enumerate(network.behind)
-        ]
-    )
+    behind = np.minimum(room.storage, [room.ost[targets].sum() for targets in network.behind])
     pairs = [(n, int(node)) for n, fwd in enumerate(usable) for node in network.reach[network.groups[fwd]]]
     count, flows = len(usable), len(pairs)
     # Columns: compute nodes of each forwarding node, then flows from forwarding to storage nodes.
@@ -233,14 +228,14 @@ _MDOPS: Final = path_layers.DIMENSIONS.index("mdops")
 
 @dataclass
 class Settings:
-    """The settings to change, and why the others stay (`unchanged`)."""
+    """The settings to change, and why the others stay (`kept`), by their names in the plan."""
 
-    split: list[RequestSplit] = field(default_factory=list)
-    chunk: int | None = None
-    count: int | None = None
-    size: int | None = None
+    request_split: list[RequestSplit] = field(default_factory=list)
+    prefetch_chunk: int | None = None
+    stripe_count: int | None = None
+    stripe_size: int | None = None
     dom: int | None = None
-    unchanged: list[Left] = field(default_factory=list)
+    kept: list[Left] = field(default_factory=list)
 
 
 def settings_of(
@@ -269,44 +264,37 @@ def settings_of(
     metadata_share
         P of AIOT. None: the job's own share of metadata operations, at most `MAX_METADATA`.
     """
+    shared = [fwd for fwd in forwarders if users[fwd] > 1 or network.forwarding.known_load[fwd] > 0]
     settings = Settings()
     for name, why in (
-        ("request split", _split(settings, io, forwarders, network, users, metadata_share)),
+        ("request split", _split(settings, io, forwarders, network, shared, metadata_share)),
         ("prefetch chunk", _prefetch(settings, io.reads, forwarders, network, buffers)),
         ("striping", _stripe(settings, io, nodes, network)),
         ("data on the metadata target", _dom(settings, io, mds)),
     ):
         if why is not None:
-            settings.unchanged.append(Left(name=name, reason=why))
+            settings.kept.append(Left(name=name, reason=why))
     return settings
 
 
 def _split(
-    settings: Settings,
-    io: JobIo,
-    forwarders: Sequence[int],
-    network: path_layers.Network,
-    users: Mapping[int, int],
-    metadata_share: float | None,
+    settings: Settings, io: JobIo, forwarders: Sequence[int], network: path_layers.Network,
+    shared: Sequence[int], metadata_share: float | None,
 ) -> str | None:
     demand = np.array([rate or 0.0 for rate in io.demand])
     layer = network.forwarding
     if not demand[_MDOPS]:
-        return (
-            "no metadata operations are needed" if io.demand[_MDOPS] == 0 else "its metadata operations are not known"
-        )
+        known = io.demand[_MDOPS] == 0
+        return "no metadata operations are needed" if known else "its metadata operations are not known"
     peak = layer.peak[list(forwarders)]
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
         taken = np.where(np.isfinite(peak) & (peak > 0), demand / peak, 0.0)
-    crowded = [
-        fwd
-        for fwd, parts in zip(forwarders, taken, strict=True)
-        if parts[_MDOPS] > 0 and parts[_MDOPS] == parts.max()
-    ]
+    most = (taken[:, _MDOPS] > 0) & (taken[:, _MDOPS] == taken.max(axis=1))
+    crowded = [fwd for fwd, is_most in zip(forwarders, most, strict=True) if is_most]
     if not crowded:
         return "other operations load its forwarding nodes more than metadata does"
-    shared = [fwd for fwd in crowded if users[fwd] > 1 or layer.known_load[fwd] > 0]
-    if not shared:
+    both = [fwd for fwd in crowded if fwd in shared]
+    if not both:
         return "it shares no forwarding node"
     share = metadata_share
     if share is None:
@@ -314,17 +302,13 @@ def _split(
         if iops is None:
             return "its share of metadata operations is not known without its iops; give --metadata-share"
         share = min(MAX_METADATA, demand[_MDOPS] / (demand[_MDOPS] + iops))
-    settings.split = [
-        RequestSplit(forwarding=layer.names[fwd], metadata_share=round(share, 4)) for fwd in shared
-    ]
+    share = round(share, 4)
+    settings.request_split = [RequestSplit(forwarding=layer.names[fwd], metadata_share=share) for fwd in both]
     return None
 
 
 def _prefetch(
-    settings: Settings,
-    reads: Reads | str,
-    forwarders: Sequence[int],
-    network: path_layers.Network,
+    settings: Settings, reads: Reads | str, forwarders: Sequence[int], network: path_layers.Network,
     buffers: Sequence[int | None],
 ) -> str | None:
     if isinstance(reads, str):
@@ -334,23 +318,19 @@ def _prefetch(
         return "prefetch_buffer of its forwarding nodes is not in the snapshot"
     chunk = prefetch_chunk(min(known), len(known), reads.files)
     if reads.request >= chunk:
-        return (
-            f"reads of {format_bytes(reads.request)} are not smaller than the chunk of {format_bytes(chunk)}"
-        )
+        return f"reads of {format_bytes(reads.request)} are not smaller than the chunk of {format_bytes(chunk)}"
     if not network.forwarding.knows_loads:
         return "the load of its forwarding nodes is not known"
     load = float(network.loads()[0][list(forwarders)].max())
     if load > LIGHT:
         return f"its forwarding nodes are loaded to {format_share(load)}"
-    settings.chunk = chunk
+    settings.prefetch_chunk = chunk
     return None
 
 
-def _stripe(
-    settings: Settings, io: JobIo, nodes: int, network: path_layers.Network
-) -> str | None:
+def _stripe(settings: Settings, io: JobIo, nodes: int, network: path_layers.Network) -> str | None:
     if io.is_file_per_process:
-        settings.count = 1
+        settings.stripe_count = 1
         return None
     file = io.layout
     if not isinstance(file, SharedFile):
@@ -358,15 +338,14 @@ def _stripe(
     if file.processes < 2:
         return "one process moves the bytes of its file"
     most = stripe_count.most_targets(file.size or math.inf, int(network.ost.usable.sum()))
-    wanted = stripe_count.wanted_targets(
-        nodes=min(nodes, file.processes), most=most, per_node=stripe_count.PER_NODE
-    )
-    settings.count = stripe_count.neat(wanted, most)
+    users = min(nodes, file.processes)
+    wanted = stripe_count.wanted_targets(nodes=users, most=most, per_node=stripe_count.PER_NODE)
+    settings.stripe_count = stripe_count.neat(wanted, most)
     if file.distance is not None:
         whole = file.size or file.distance * file.processes
         strided = whole >= 2 * file.distance * file.processes
         writing = Writing(file.processes, file.distance if strided else None, strided)
-        settings.size, _ = stripe_size_for(writing, 0, whole, None, settings.count)
+        settings.stripe_size, _ = stripe_size_for(writing, 0, whole, None, settings.stripe_count)
     return None
 
 
@@ -404,29 +383,28 @@ _MAX_SLOTS: Final = 256
 def lines_of(settings: Settings, job: PlannedJob) -> list[str]:
     """Commands and hints. The folder of the job's files replaces DIR if jobs.yaml has it."""
     lines = []
-    if settings.split:
-        share = settings.split[0].metadata_share
-        names = " ".join(part.forwarding for part in settings.split)
+    if settings.request_split:
+        share = settings.request_split[0].metadata_share
+        names = " ".join(part.forwarding for part in settings.request_split)
         slots = max(1, min(_MAX_SLOTS, round(_SLOTS * share / max(1 - share, 1 / _MAX_SLOTS))))
         lines += [
             f"# On {names}; LWFS takes P = {share:g} from its own server. For a Lustre client, limit requests "
             "in flight:",
             f"lctl set_param mdc.*.max_rpcs_in_flight={slots} osc.*.max_rpcs_in_flight={_SLOTS}",
         ]
-    if settings.chunk is not None:
-        lines += [
-            "# On its forwarding nodes:",
-            f"lctl set_param llite.*.max_read_ahead_per_file_mb={max(1, math.ceil(settings.chunk / MiB))}",
-        ]
-    folder = shlex.quote(posixpath.dirname(job.creations[0].path)) if job.creations else "DIR"
-    count = "" if settings.count is None else f" -c {settings.count}"
-    size = "" if settings.size is None else f" -S {lfs_size(settings.size)}"
+    if settings.prefetch_chunk is not None:
+        ahead = max(1, math.ceil(settings.prefetch_chunk / MiB))
+        lines += ["# On its forwarding nodes:", f"lctl set_param llite.*.max_read_ahead_per_file_mb={ahead}"]
+    folder = posixpath.dirname(job.creations[0].path) if job.creations else "DIR"
+    count = "" if settings.stripe_count is None else f" -c {settings.stripe_count}"
+    size = "" if settings.stripe_size is None else f" -S {lfs_size(settings.stripe_size)}"
     if settings.dom is not None:
-        lines.append(f"lfs setstripe -E {lfs_size(settings.dom)} -L mdt -E -1{count or ' -c 1'}{size} {folder}")
-        where = posixpath.dirname(job.creations[0].path) if job.creations else "DIR"
-        lines.append(f"# line of a crontab, against a full metadata target: {cron_line(where, _EXPIRES_S)}")
+        on_mdt = f"-E {lfs_size(settings.dom)} -L mdt -E -1{count or ' -c 1'}"
+        lines.append(f"lfs setstripe {on_mdt}{size} {shlex.quote(folder)}")
+        lines.append(f"# line of a crontab, against a full metadata target: {cron_line(folder, _EXPIRES_S)}")
     elif count:
-        lines.append(f"lfs setstripe{count}{size} {folder}")
-        if settings.size is not None:
-            lines.append(f"# or as MPI-IO hints: striping_factor={settings.count} striping_unit={settings.size}")
+        lines.append(f"lfs setstripe{count}{size} {shlex.quote(folder)}")
+        if size:
+            hints = f"striping_factor={settings.stripe_count} striping_unit={settings.stripe_size}"
+            lines.append(f"# or as MPI-IO hints: {hints}")
     return lines

@@ -88,9 +88,7 @@ def place(
     snapshot = snapshot.model_copy(update={"ost": sorted(snapshot.ost, key=lambda target: target.index)})
     targets = [target for target in snapshot.ost if target.state != "offline"]
     if not targets:
-        raise InputError(
-            "has no usable OST", where=where_snapshot, todo="list OSTs under `ost` that are not offline"
-        )
+        raise InputError("has no usable OST", where=where_snapshot, todo="list OSTs under `ost` that are not offline")
     pool, no_data = _pool(targets, snapshot, settings)
     files = files_to_place(
         jobs,
@@ -107,13 +105,18 @@ def place(
     stripes = [request.extent.stripes for request in requests]
     placed = _placed(files, requests, chosen, pool)
     added = _added_bytes(stripes, chosen, len(pool.index))
-    part = pool.part(pool.is_sound | (added > 0))
-    load = (pool.targets.base + added)[pool.is_sound | (added > 0)]
+    counts = pool.is_sound | (added > 0)
+    part, load = pool.part(counts), (pool.targets.base + added)[counts]
     whole = [file for file, row in zip(files, placed, strict=True) if not any(extent.is_left for extent in row.extents)]
     if len(whole) < len(files):
         trials = Trials.of(jobs, whole, snapshot, pool.targets, settings)
-    seconds = trials.seconds(extents_of_plan(placed, {job.name for job in jobs.jobs})) if whole else None
-    after = costs_of(load, part.targets, None if seconds is None else seconds / trials.ideal_s)
+    extents = extents_of_plan(placed, {job.name for job in jobs.jobs})
+
+    def costs(tried: Trials) -> plans.OstCosts:
+        seconds = tried.seconds(extents) if whole else None
+        return costs_of(load, part.targets, None if seconds is None else seconds / tried.ideal_s)
+
+    after = costs(trials)
     has_bytes = any(any(extent.bytes) for row in placed for extent in row.extents)
     ranges = [trials.range_of(rule) for rule in RULES] if has_bytes else []
     before = ranges[0] if ranges else None
@@ -124,9 +127,7 @@ def place(
     pin, why = pinning(after, ranges, settings)
     for rate in OTHER_RATES if pin and not has_rates(snapshot) else ():
         others = Trials.of(jobs, whole, snapshot, pool.targets, settings, rate)
-        other_s = others.seconds(extents_of_plan(placed, {job.name for job in jobs.jobs}))
-        costs = costs_of(load, part.targets, None if other_s is None else other_s / others.ideal_s)
-        if not pinning(costs, [others.range_of(rule) for rule in RULES[:2]], settings)[0]:
+        if not pinning(costs(others), [others.range_of(rule) for rule in RULES[:2]], settings)[0]:
             pin, why = False, f"{why}; not so with targets of {format_rate(rate)}, and the snapshot lacks their rates"
     return plans.PlacePlan(
         version=vani.__version__,
@@ -146,7 +147,7 @@ def place(
         files=[_with_command(file, row, pin=pin) for file, row in zip(files, placed, strict=True)],
         unplaced=list(_unplaced(files, requests, chosen, pool, settings)),
         over_capacity=list(_over(snapshot, pool, added, settings)),
-        no_data=no_data + list(_lacks(files)),
+        no_data=no_data + [plans.Left(name=file.creation.path, reason=file.lack) for file in files if file.lack],
         notes=notes_of(files, snapshot, settings, pool, added, after, before, is_least=is_least),
     )
 
@@ -183,12 +184,9 @@ def _chosen(
 
     if settings.method == "lsa":
         drawn, position = trials.drawn_by_lustre(), {int(index): n for n, index in enumerate(pool.index.tolist())}
-        keys = [
-            (file.job, file.creation.path, request.extent.number)
-            for request in requests
-            for file in [files[request.file]]
-        ]
-        return whole(Chosen([[position[ost] for ost in drawn.get(key, ())] for key in keys], is_least=False))
+        places = [(files[request.file], request.extent.number) for request in requests]
+        lists = [drawn.get((file.job, file.creation.path, number), ()) for file, number in places]
+        return whole(Chosen([[position[ost] for ost in osts] for osts in lists], is_least=False))
     if settings.method != "fast":
         return whole(choose(stripes, waves, largest, pool, settings.method))
     methods: list[Method] = ["balanced", "turn"]
@@ -246,24 +244,16 @@ def _server_loads(
     for name, weight in (("cpu", settings.cpu_weight), ("memory", settings.memory_weight)):
         if not weight:
             continue
-        known = {
-            number: getattr(server, name) for number, server in enumerate(snapshot.oss) if number in used
-        }
+        known = {number: getattr(server, name) for number, server in enumerate(snapshot.oss) if number in used}
         figures = [value for value in known.values() if value is not None]
         if not figures:
-            lacks.append(
-                plans.Left(name="servers", reason=f"no {name} figure is known: the load is computed without it")
-            )
+            reason = f"no {name} figure is known: the load is computed without it"
+            lacks.append(plans.Left(name="servers", reason=reason))
             continue
         mean = sum(figures) / len(figures)
-        lacks += [
-            plans.Left(
-                name=snapshot.oss[number].name,
-                reason=f"no {name} figure: the mean of the others, {format_number(mean, 2)}",
-            )
-            for number, value in known.items()
-            if value is None
-        ]
+        reason = f"no {name} figure: the mean of the others, {format_number(mean, 2)}"
+        unknown = [snapshot.oss[number].name for number, value in known.items() if value is None]
+        lacks += [plans.Left(name=server_name, reason=reason) for server_name in unknown]
         values = [mean if known.get(number) is None else known[number] for number in server.tolist()]
         loads += weight * np.array(values, dtype=np.float64)
     return loads, lacks
@@ -326,19 +316,17 @@ def _placed(
     osts: list[dict[int, list[int]]] = [{} for _ in files]
     for request, row in zip(requests, chosen.of, strict=True):
         osts[request.file][request.extent.number] = [index[position] for position in row]
-    placed = []
-    for file, of_file in zip(files, osts, strict=True):
-        placed.append(
-            plans.PlacedFile(
-                path=file.creation.path,
-                job=file.job,
-                rank=file.creation.rank,
-                size=file.creation.size,
-                extents=[_extent(extent, of_file.get(extent.number, [])) for extent in file.extents],
-                command=None,
-            )
+    return [
+        plans.PlacedFile(
+            path=file.creation.path,
+            job=file.job,
+            rank=file.creation.rank,
+            size=file.creation.size,
+            extents=[_extent(extent, of_file.get(extent.number, [])) for extent in file.extents],
+            command=None,
         )
-    return placed
+        for file, of_file in zip(files, osts, strict=True)
+    ]
 
 
 def _with_command(file: FileToPlace, placed: plans.PlacedFile, *, pin: bool) -> plans.PlacedFile:
@@ -367,10 +355,7 @@ def _extent(extent: Extent, osts: list[int]) -> plans.PlacedExtent:
 
 
 def _unplaced(
-    files: Sequence[FileToPlace],
-    requests: Sequence[_Request],
-    chosen: Chosen,
-    pool: Pool,
+    files: Sequence[FileToPlace], requests: Sequence[_Request], chosen: Chosen, pool: Pool,
     settings: plans.PlaceSettings,
 ) -> Iterator[plans.Left]:
     for file in files:
@@ -400,21 +385,10 @@ def _unplaced(
 def _over(snapshot: Snapshot, pool: Pool, added_bytes: Floats, settings: plans.PlaceSettings) -> Iterator[plans.Left]:
     """OSTs that this plan fills above the ceiling, which only Lustre's own allocator does."""
     size = {target.index: target for target in snapshot.ost}
-    for index, added, room in zip(
-        pool.index.tolist(), added_bytes.tolist(), pool.targets.room.tolist(), strict=True
-    ):
-        if added > room:
-            full = (size[index].used + added) / size[index].size
-            yield plans.Left(
-                name=f"OST {index}",
-                reason=f"filled to {format_share(full)}, above {format_share(settings.ceiling)}",
-            )
-
-
-def _lacks(files: Sequence[FileToPlace]) -> Iterator[plans.Left]:
-    for file in files:
-        if file.lack is not None:
-            yield plans.Left(name=file.creation.path, reason=file.lack)
+    for at in np.flatnonzero(added_bytes > pool.targets.room).tolist():
+        index = int(pool.index[at])
+        full = format_share((size[index].used + float(added_bytes[at])) / size[index].size)
+        yield plans.Left(name=f"OST {index}", reason=f"filled to {full}, above {format_share(settings.ceiling)}")
 
 
 def _name(file: FileToPlace, extent: Extent) -> str:

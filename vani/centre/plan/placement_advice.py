@@ -6,7 +6,7 @@ import posixpath
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal
 
 import numpy as np
 
@@ -96,13 +96,8 @@ def _on_pinning(
         "file cannot be created while one of its OSTs is offline"
     )
     free = [target.size - target.used for target in snapshot.ost if target.state == "ok"]
-    jobs = {file.job for file in files}
-    if (
-        free
-        and max(free) - min(free) <= settings.window * max(free)
-        and len(jobs) == 1
-        and before is not None
-    ):
+    is_level = bool(free) and max(free) - min(free) <= settings.window * max(free)
+    if is_level and len({file.job for file in files}) == 1 and before is not None:
         yield (
             f"free space differs by at most {format_share(settings.window)} and one job creates all files: Lustre "
             f"uses OSTs in turn, which is even if no other job writes (here OST Cost {before.ost_cost.median:.2f})"
@@ -138,41 +133,27 @@ def is_one_by_one(file: FileToPlace, extent: Extent) -> bool:
 
 
 def _on_widths(files: Sequence[FileToPlace], pool: Pool, after: OstCosts, *, is_least: bool) -> Iterator[str]:
-    count = int(pool.is_sound.sum())
-    if (
-        len(files) == 1
-        and len(files[0].extents) == 1
-        and not np.any(pool.targets.base > 0)
-        and after.ost_cost
-    ):
-        extent = files[0].extents[0]
-        if 0 < extent.count < count and is_least:
-            yield (
-                f"one file of {counted(extent.count, 'stripe')} on {counted(count, 'OST')} has OST Cost "
-                f"{after.ost_cost:.4g} with any placement; more stripes lower it"
-            )
+    count, extents = int(pool.is_sound.sum()), [extent for file in files for extent in file.extents]
+    alone = len(files) == len(extents) == 1 and 0 < extents[0].count < count
+    if alone and is_least and after.ost_cost and not np.any(pool.targets.base > 0):
+        yield (
+            f"one file of {counted(extents[0].count, 'stripe')} on {counted(count, 'OST')} has OST Cost "
+            f"{after.ost_cost:.4g} with any placement; more stripes lower it"
+        )
 
 
 def _on_stripe_sizes(files: Sequence[FileToPlace]) -> Iterator[str]:
-    seen = set()
-    for file in files:
-        for extent in file.extents:
-            key = (extent.size, extent.settable, extent.number)
-            if extent.size == extent.settable or key in seen:
-                continue
-            seen.add(key)
-            part = sum(extent.stripes) < extent.size * extent.count
-            yield (
-                f"extent {extent.number} has stripes of {extent.size:,} bytes by the paper, which Lustre rejects; "
-                f"commands set {extent.settable:,}, "
-                + (
-                    "which spreads its bytes more evenly"
-                    if part
-                    else "which puts the same bytes on each OST"
-                )
-            )
-            if len(seen) >= 5:
-                return
+    refused = (extent for file in files for extent in file.extents if extent.size != extent.settable)
+    first: dict[tuple[int, int, int], Extent] = {}
+    for extent in refused:
+        first.setdefault((extent.size, extent.settable, extent.number), extent)
+    for extent in list(first.values())[:5]:
+        part = sum(extent.stripes) < extent.size * extent.count
+        yield (
+            f"extent {extent.number} has stripes of {extent.size:,} bytes by the paper, which Lustre rejects; commands "
+            f"set {extent.settable:,}, which "
+            + ("spreads its bytes more evenly" if part else "puts the same bytes on each OST")
+        )
 
 
 # Alternatives to a list of OSTs: Lustre settings, who can set them, and their effect.
@@ -205,7 +186,7 @@ def answers_to(
     if not ranges:
         return []
     layouts = _by_folder(files)
-    by_rule = {figures.rule: figures for figures in ranges}
+    by_rule: dict[str, AllocatorRange] = {figures.rule: figures for figures in ranges}
     answers = [_of("leave to Lustre", "user", _lines(layouts), by_rule["as-set"], "a layout without OSTs")]
     count = int(pool.is_sound.sum())
     crowded = [file for file in files if file.writing.writers > count]
@@ -220,22 +201,15 @@ def answers_to(
     uneven = bool(len(free)) and float(free.max() - free.min()) > settings.window * float(free.max())
     if uneven:
         why = f"free space differs by more than {format_share(settings.window)}, so Lustre draws OSTs by free space"
-        answers += [
-            _of(
-                "use OSTs in turn",
-                "administrator",
-                ["lctl set_param lod.*.qos_threshold_rr=100"],
-                by_rule["going-on"],
-                f"{why}; in turn, all are equally busy, and the fullest fill up first",
+        for name, rule, value, effect in (
+            ("use OSTs in turn", "going-on", "100", "in turn, all are equally busy, and the fullest fill up first"),
+            (
+                "draw OSTs by free space only", "by-space", "0 lod.*.qos_prio_free=100",
+                "that balances existing bytes, not new ones",
             ),
-            _of(
-                "draw OSTs by free space only",
-                "administrator",
-                ["lctl set_param lod.*.qos_threshold_rr=0 lod.*.qos_prio_free=100"],
-                by_rule["by-space"],
-                f"{why}; that balances existing bytes, not new ones",
-            ),
-        ]
+        ):
+            line = f"lctl set_param lod.*.qos_threshold_rr={value}"
+            answers.append(_of(name, "administrator", [line], by_rule[rule], f"{why}; {effect}"))
     usable = pool.is_sound & (100 * pool.used < _FULL)
     widest = max((extent.count for file in files for extent in file.extents), default=0)
     if usable.sum() < len(pool.index) and widest <= usable.sum():
@@ -243,12 +217,7 @@ def answers_to(
     return answers
 
 
-def _in_pool(
-    layouts: Mapping[str, Layout],
-    trials: Trials,
-    pool: Pool,
-    usable: np.ndarray,
-) -> Answer:
+def _in_pool(layouts: Mapping[str, Layout], trials: Trials, pool: Pool, usable: np.ndarray) -> Answer:
     names = " ".join(f"OST{index:04x}" for index in pool.index[usable].tolist())
     lines = [
         f"lctl pool_new FSNAME.{_POOL}",
@@ -261,21 +230,14 @@ def _in_pool(
         f"degraded or at least {_FULL} % full; with a spill target (Lustre 2.15), new files go to another pool once "
         f"this one is {_FULL} % full; replace FSNAME by the file system's name"
     )
-    figures = trials.range_of("as-set", among=usable)
-    return _of("pool", "administrator", lines, figures, why)
+    return _of("pool", "administrator", lines, trials.range_of("as-set", among=usable), why)
 
 
-def _of(name: str, who: str, lines: list[str], figures: AllocatorRange | None, why: str) -> Answer:
-    return Answer.model_validate(
-        {
-            "name": name,
-            "who": who,
-            "lines": lines,
-            "ost_cost": None if figures is None else figures.ost_cost,
-            "time_cost": None if figures is None else figures.time_cost,
-            "why": why,
-        }
-    )
+def _of(
+    name: str, who: Literal["user", "administrator"], lines: list[str], figures: AllocatorRange | None, why: str
+) -> Answer:
+    costs = (None, None) if figures is None else (figures.ost_cost, figures.time_cost)
+    return Answer(name=name, who=who, lines=lines, ost_cost=costs[0], time_cost=costs[1], why=why)
 
 
 def _by_folder(files: Sequence[FileToPlace]) -> dict[str, Layout]:
@@ -300,11 +262,6 @@ def _in(layout: Layout, pool: str) -> Layout:
 
 
 def _lines(layouts: Mapping[str, Layout]) -> list[str]:
-    rows = list(_setstripe(layouts))
+    rows = [f"lfs setstripe {layout.to_options()} {shlex.quote(folder)}" for folder, layout in layouts.items()]
     more = len(rows) - _FOLDERS
     return rows[:_FOLDERS] + ([f"# and {counted(more, 'folder')} more"] if more > 0 else [])
-
-
-def _setstripe(layouts: Mapping[str, Layout]) -> Iterator[str]:
-    for folder, layout in layouts.items():
-        yield f"lfs setstripe {layout.to_options()} {shlex.quote(folder)}"

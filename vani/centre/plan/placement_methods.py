@@ -84,22 +84,14 @@ class Pool:
 
     def part(self, mask: np.ndarray) -> Pool:
         """A subset of the OSTs, given as a mask."""
-        return Pool(
-            self.index[mask],
-            self.is_sound[mask],
-            self.targets.part(np.flatnonzero(mask)),
-            self.load[mask],
-            self.used[mask],
-            self.pace[mask],
-        )
+        columns = {name: getattr(self, name)[mask] for name in ("index", "is_sound", "load", "used", "pace")}
+        return Pool(targets=self.targets.part(np.flatnonzero(mask)), **columns)
 
     def after(self, added: Floats) -> Pool:
         """The pool with `added` bytes on each OST."""
         old = self.targets
-        return replace(
-            self,
-            targets=Targets(old.size, old.base + added, np.maximum(old.room - added, 0), old.server),
-        )
+        room = np.maximum(old.room - added, 0)
+        return replace(self, targets=replace(old, base=old.base + added, room=room))
 
 
 @dataclass(frozen=True)
@@ -122,9 +114,7 @@ _BEFORE: Final = 0.1
 """Weight of what is written before a wave, which should end evenly, too."""
 
 
-def choose(
-    requests: Sequence[Request], waves: Sequence[int], largest: int, pool: Pool, method: Method
-) -> Chosen:
+def choose(requests: Sequence[Request], waves: Sequence[int], largest: int, pool: Pool, method: Method) -> Chosen:
     """Choose OSTs.
 
     Parameters
@@ -143,23 +133,18 @@ def choose(
     added = np.zeros(len(pool.index))
     for request, row in zip(requests, rows, strict=True):
         np.add.at(added, np.array(row, dtype=np.int64), np.array(request[: len(row)], dtype=np.float64))
-    later = [waves[number] for number in left]
-    if method == "tarazu":
-        degraded = np.flatnonzero(~pool.is_sound)
-        rest = [requests[number][len(rows[number]) :] for number in left]
-        second = _choose(rest, later, largest, pool.after(added).part(~pool.is_sound), method)
-        for number, row in zip(left, second.of, strict=True):
-            rows[number] += [int(degraded[target]) for target in row]
-    else:
-        second = _choose([requests[number] for number in left], later, largest, pool.after(added), method)
-        for number, row in zip(left, second.of, strict=True):
-            rows[number] = row
+    if method != "tarazu":
+        rows = [[] if number in left else row for number, row in enumerate(rows)]
+    among = ~pool.is_sound | (method != "tarazu")
+    rest = [requests[number][len(rows[number]) :] for number in left]
+    second = _choose(rest, [waves[number] for number in left], largest, pool.after(added).part(among), method)
+    places = np.flatnonzero(among)
+    for number, row in zip(left, second.of, strict=True):
+        rows[number] = rows[number] + [int(places[target]) for target in row]
     return Chosen(rows, is_least=False)
 
 
-def _choose(
-    requests: Sequence[Request], waves: Sequence[int], largest: int, pool: Pool, method: Method
-) -> Chosen:
+def _choose(requests: Sequence[Request], waves: Sequence[int], largest: int, pool: Pool, method: Method) -> Chosen:
     if not requests or not len(pool.index):
         return Chosen([[] for _ in requests], is_least=False)
     if method == "tarazu":

@@ -20,7 +20,7 @@ from vani.centre.plan.schema.plans import AllocatorRange, OstCosts, PlacedExtent
 from vani.centre.plan.schema.scenario import Machine as Figures
 from vani.centre.plan.schema.scenario import Placement
 from vani.centre.plan.simulate.events import run
-from vani.centre.plan.simulate.flows import Built, build
+from vani.centre.plan.simulate.flows import build
 from vani.centre.plan.simulate.jobs import Choices, Job, job_of_creations
 from vani.centre.plan.simulate.machine import (
     PAGE_CACHE_RATE,
@@ -35,6 +35,7 @@ from vani.centre.plan.simulate.machine import (
 if TYPE_CHECKING:
     from vani.centre.plan.inputs import FileToPlace
     from vani.centre.plan.schema.jobs import Jobs
+    from vani.centre.plan.schema.scenario import Pieces
     from vani.centre.plan.schema.snapshot import Snapshot
 
 Rule = Literal["as-set", "going-on", "random-start", "by-space"]
@@ -144,14 +145,14 @@ class Trials:
             else:
                 self._placed_by(placer)
             costs.append(costs_of(self.targets.base + placer.placed[self.machine.targets.usable], self.targets))
-        known = [time / self.ideal_s for time in times if time is not None]
-        return AllocatorRange(
-            rule=rule,
-            ost_cost=_range([cost.ost_cost for cost in costs if cost.ost_cost is not None]),
-            oss_cost=_range([cost.oss_cost for cost in costs if cost.oss_cost is not None])
-            if costs[0].oss_cost is not None
-            else None,
-            time_cost=_range(known) if known else None,
+        known = [None if time is None else time / self.ideal_s for time in times]
+        return AllocatorRange.model_validate(
+            {
+                "rule": rule,
+                "ost_cost": _range([cost.ost_cost for cost in costs]),
+                "oss_cost": _range([cost.oss_cost for cost in costs]),
+                "time_cost": _range(known),
+            }
         )
 
     def drawn_by_lustre(self) -> dict[tuple[str, str, int], list[int]]:
@@ -181,15 +182,10 @@ class Trials:
         ]
 
     def _run(self, placer: Placer, choices: Choices) -> float | None:
-        built = self._built(placer, choices)
+        pieces: Pieces = "contiguous" if self.settings.method == "tarazu" else "in_turn"
+        built = build(self.jobs, self.machine, placer, choices, pieces=pieces, serial=False)
         end = run(built.work, built.resources, tolerance=_TOLERANCE).phase_end.max(initial=0.0)
         return float(end) if np.isfinite(end) else None
-
-    def _built(self, placer: Placer, choices: Choices) -> Built:
-        contiguous = self.settings.method == "tarazu"
-        return build(
-            self.jobs, self.machine, placer, choices, pieces="contiguous" if contiguous else "in_turn", serial=False
-        )
 
 
 def has_rates(snapshot: Snapshot) -> bool:
@@ -217,5 +213,6 @@ def costs_of(load: Floats, targets: Targets, time_cost: float | None = None) -> 
     )
 
 
-def _range(values: Sequence[float]) -> Range:
-    return Range(low=min(values), median=statistics.median(values), high=max(values))
+def _range(values: Sequence[float | None]) -> Range | None:
+    known = [value for value in values if value is not None]
+    return Range(low=min(known), median=statistics.median(known), high=max(known)) if known else None

@@ -59,6 +59,11 @@ class Life:
         """Bytes per second while the clients move data."""
         return self.option.rate or 0.0
 
+    @property
+    def waits(self) -> bool:
+        """Whether the mapping gives the job another number than its clients use."""
+        return (self.wanted.io_nodes, self.wanted.shared) != (self.option.io_nodes, self.option.shared)
+
     def begin(self, clock: float) -> None:
         self.start_s = clock
         self._use(self.wanted, clock)
@@ -126,12 +131,7 @@ class Replayed:
 
 
 def replayed(
-    offers: Sequence[Offer],
-    share: Share,
-    *,
-    nodes: int,
-    io_nodes: int,
-    poll_s: float = 0.0,
+    offers: Sequence[Offer], share: Share, *, nodes: int, io_nodes: int, poll_s: float = 0.0
 ) -> Replayed:
     """Replay the queue: its first job starts as soon as enough nodes are free, and no job overtakes it.
 
@@ -167,24 +167,23 @@ def replayed(
         while waiting and waiting[0].offer.job.submit_s <= clock and waiting[0].offer.job.nodes <= free:
             begun.append(waiting.popleft())
             free -= begun[-1].offer.job.nodes
-        if (ended or begun) and (running or begun):
+        if (ended or begun) and (together := [*running, *begun]):
             solved += 1
-            for life, option in zip([*running, *begun], share([*running, *begun], clock), strict=True):
+            for life, option in zip(together, share(together, clock), strict=True):
                 life.wanted = option
-            most = max(most, _used([*running, *begun], seen=False))
+            most = max(most, _used(together, seen=False))
             look_s = math.ceil(clock / poll_s) * poll_s if poll_s else clock
             for life in running:
                 # The number is the same, but the rate on the shared I/O node depends on the number of jobs.
-                if _number(life.wanted) == _number(life.option) and life.wanted.rate != life.option.rate:
+                if not life.waits and life.wanted.rate != life.option.rate:
                     life.change(clock)
             for life in begun:
                 life.begin(clock)
-            running += begun
+            running = together
         if look_s <= clock:
-            for life in running:
-                if _number(life.wanted) != _number(life.option):
-                    life.change(clock)
-                    changes += 1
+            for life in [life for life in running if life.waits]:
+                life.change(clock)
+                changes += 1
             look_s = math.inf
     return Replayed(lives, most, late_s, solved, changes)
 
@@ -197,10 +196,6 @@ def _next(clock: float, waiting: Sequence[Life], running: Sequence[Life], look_s
     elif waiting and not running:
         coming = clock
     return max(clock, min(coming, look_s))
-
-
-def _number(option: Option) -> tuple[int, bool]:
-    return option.io_nodes, option.shared
 
 
 def _used(running: Sequence[Life], *, seen: bool) -> int:
@@ -229,36 +224,26 @@ def replay(given: ForwardInputs, *, nodes: int, poll_s: float, compare: bool = F
     offers = given.offers()
     for offer in offers:
         if offer.source == "none":
+            other = "or use the nearest pattern, however far (--estimate nearest)"
+            if pattern_of(offer.job) is None or given.estimate == "none":
+                other = "or a pattern and the number of its processes"
             raise InputError(
                 f"its run time is not known: {offer.lack}",
                 where=f"job {offer.job.name}",
-                todo="give it a curve, "
-                + (
-                    "or a pattern and the number of its processes"
-                    if pattern_of(offer.job) is None or given.estimate == "none"
-                    else "or use the nearest pattern, however far (--estimate nearest)"
-                ),
+                todo=f"give it a curve, {other}",
             )
 
     def run(policy: plans.Policy) -> Replayed:
-        return replayed(
-            offers,
-            _share(settings.model_copy(update={"policy": policy})),
-            nodes=nodes,
-            io_nodes=settings.io_nodes,
-            poll_s=poll_s,
-        )
+        share = _share(settings.model_copy(update={"policy": policy}))
+        return replayed(offers, share, nodes=nodes, io_nodes=settings.io_nodes, poll_s=poll_s)
 
     replayed_jobs = run(settings.policy)
     after = _outcome(settings.policy, replayed_jobs, settings)
-    before = after if settings.policy == "static" else _tried("static", run, settings)
-    others = [
-        _tried(policy, run, settings)
-        for policy in POLICIES
-        if compare and policy not in {settings.policy, "static"}
-    ]
-    by_name = {outcome.policy: outcome for outcome in (before, after, *others)}
-    compared = [by_name[policy] for policy in POLICIES if policy in by_name]
+    by_name = {settings.policy: after}
+    for policy in POLICIES if compare else ("static",):
+        if policy not in by_name:
+            by_name[policy] = _tried(policy, run, settings)
+    before = by_name["static"]
     return plans.ReplayPlan(
         version=vani.__version__,
         inputs=given.inputs,
@@ -269,7 +254,7 @@ def replay(given: ForwardInputs, *, nodes: int, poll_s: float, compare: bool = F
         after=after,
         expected=_expected(before, after),
         jobs=[_job(life) for life in replayed_jobs.lives],
-        compared=compared if compare else [],
+        compared=[by_name[policy] for policy in POLICIES] if compare else [],
         unplaced=[],
         over_capacity=_over(after, settings),
         no_data=[plans.Left(name=offer.job.name, reason=offer.lack) for offer in offers if offer.lack is not None],
@@ -287,13 +272,9 @@ def _refuse_unfit(job: PlannedJob, nodes: int) -> None:
         )
     # Less than a byte counts as nothing and would take no time.
     if job.bytes is None or job.bytes < 1:
-        raise InputError(
-            "has no bytes, so its end is not known", where=at, todo="give what it reads and writes"
-        )
+        raise InputError("has no bytes, so its end is not known", where=at, todo="give what it reads and writes")
     if job.submit_s > LONGEST:
-        raise InputError(
-            f"is submitted after {job.submit_s:g} s", where=at, todo=f"give at most {LONGEST:g} s"
-        )
+        raise InputError(f"is submitted after {job.submit_s:g} s", where=at, todo=f"give at most {LONGEST:g} s")
 
 
 def _share(settings: plans.ForwardSettings) -> Share:
@@ -315,17 +296,13 @@ def _share(settings: plans.ForwardSettings) -> Share:
                 where=error.where,
                 todo=f"for these {error.todo}",
             ) from None
-        return [_served(settings.policy, *pair) for pair in zip(offers, chosen, strict=True)]
+        for offer, choice in zip(offers, chosen, strict=True):
+            if isinstance(choice, str):
+                what = f"{settings.policy} cannot serve it: {choice}"
+                raise InputError(what, where=f"job {offer.job.name}", todo="give another --policy")
+        return [choice for choice in chosen if isinstance(choice, Option)]
 
     return share
-
-
-def _served(policy: plans.Policy, offer: Offer, choice: Choice) -> Option:
-    if isinstance(choice, Option):
-        return choice
-    raise InputError(
-        f"{policy} cannot serve it: {choice}", where=f"job {offer.job.name}", todo="give another --policy"
-    )
 
 
 def _tried(

@@ -293,10 +293,7 @@ _NO_FIGURE: Final = re.compile(rb"[0-9]{400}")
 
 
 def read_snapshot(
-    files: Sequence[tuple[Path, str | None]],
-    *,
-    time: datetime | None = None,
-    file_system: str | None = None,
+    files: Sequence[tuple[Path, str | None]], *, time: datetime | None = None, file_system: str | None = None
 ) -> Snapshot:
     """Make a snapshot; missing figures are listed under `no_data`.
 
@@ -332,11 +329,7 @@ def read_snapshot(
                 todo="give what `lfs df`, `lctl get_param`, an exporter of Prometheus or /proc/loadavg printed",
             )
         if server is None and (figures.nameless.load is not None or figures.nameless.memory is not None):
-            raise InputError(
-                "has a server's load without its name",
-                where=path,
-                todo=f"give it as NAME={path}",
-            )
+            raise InputError("has a server's load without its name", where=path, todo=f"give it as NAME={path}")
     taken = time or datetime.fromtimestamp(min(int(path.stat().st_mtime) for path, _ in files), tz=UTC)
     free = [free for system, free in figures.metadata_free.items() if file_system in (None, system)]
     return _snapshot(figures, taken, _only(figures, file_system), min(free, default=None))
@@ -355,9 +348,7 @@ def _text(path: Path) -> str:
         raise InputError(f"is longer than {_MAX_BYTES >> 20} MiB", where=path, todo="give only the lines of OSTs")
     if (match := _NO_FIGURE.search(content)) is not None:
         line = content.count(b"\n", 0, match.start()) + 1
-        raise InputError(
-            "a number has hundreds of digits", where=f"{path}:{line}", todo="check its source"
-        )
+        raise InputError("a number has hundreds of digits", where=f"{path}:{line}", todo="check its source")
     return content.decode(errors="backslashreplace")
 
 
@@ -368,9 +359,7 @@ def _only(figures: Figures, wanted: str | None) -> Mapping[int, OfTarget]:
         there = ", ".join(systems[:5]) or "none"
         raise InputError(f"no OST of {wanted!r} was found", where="--file-system", todo=f"there is {there}")
     if wanted is None and len(systems) > 1:
-        raise InputError(
-            f"OSTs of {', '.join(systems[:5])} were found", todo="choose one with --file-system NAME"
-        )
+        raise InputError(f"OSTs of {', '.join(systems[:5])} were found", todo="choose one with --file-system NAME")
     return {
         index: target
         for (system, index), target in sorted(figures.targets.items(), key=lambda item: item[0])
@@ -381,18 +370,16 @@ def _only(figures: Figures, wanted: str | None) -> Mapping[int, OfTarget]:
 def _snapshot(
     figures: Figures, time: datetime, targets: Mapping[int, OfTarget], metadata_free: int | None
 ) -> Snapshot:
-    lacks: list[Missing] = []
+    lacks: list[tuple[str, str]] = []
     rows: list[dict[str, object]] = []
     for index, target in targets.items():
         if not target.size or target.available is None:
             away = " (it does not answer)" if target.is_offline else ""
-            lacks.append(_missing(f"OST {index}", f"its size and free space are not known{away}: left out"))
+            lacks.append((f"OST {index}", f"its size and free space are not known{away}: left out"))
             continue
         if target.available > target.size:
-            raise InputError(
-                f"OST {index} has {target.available:,} of {target.size:,} bytes left",
-                todo="check its source",
-            )
+            what = f"OST {index} has {target.available:,} of {target.size:,} bytes left"
+            raise InputError(what, todo="check its source")
         rows.append(
             {
                 "index": index,
@@ -403,19 +390,14 @@ def _snapshot(
             }
         )
     serving = {row["oss"] for row in rows} - {None}
-    lacks += [
-        _missing(
-            f"OST {row['index']}", "its server is not known: `lctl get_param osc.*.ost_conn_uuid` shows it"
-        )
-        for row in rows
-        if row["oss"] is None
-    ]
+    unknown = "its server is not known: `lctl get_param osc.*.ost_conn_uuid` shows it"
+    lacks += [(f"OST {row['index']}", unknown) for row in rows if row["oss"] is None]
     metadata = [name for name, server in figures.servers.items() if name not in serving and server.has_mdt]
     strange = sorted(set(figures.servers) - serving - set(metadata))
-    lacks += [_missing(name, "serves no known OST: its load is left out") for name in strange]
+    lacks += [(name, "serves no known OST: its load is left out") for name in strange]
     servers = {name: figures.servers.get(str(name), OfServer()) for name in sorted(map(str, serving))}
     lacks += [
-        _missing(name, f"has no load figure of its {what}")
+        (name, f"has no load figure of its {what}")
         for name, server in servers.items()
         for what, share in (("processors", server.cpu_share), ("memory", server.memory_share))
         if share is None
@@ -429,7 +411,7 @@ def _snapshot(
                 for name, server in servers.items()
             ],
             "ost": rows,
-            "no_data": lacks,
+            "no_data": [Missing(name=name, reason=reason) for name, reason in lacks],
             "mds": None
             if mds is None and metadata_free is None
             else {
@@ -441,17 +423,10 @@ def _snapshot(
     )
 
 
-def _missing(name: str, reason: str) -> Missing:
-    return Missing(name=name, reason=reason)
-
-
 # Implements `vani plan snapshot`.
 
 def plan_snapshot(
-    files: Sequence[PathLike],
-    *,
-    time: datetime | None = None,
-    file_system: str | None = None,
+    files: Sequence[PathLike], *, time: datetime | None = None, file_system: str | None = None
 ) -> Snapshot:
     """Make a snapshot from output of Lustre's servers and clients.
 

@@ -160,14 +160,8 @@ def _widest(stripes: Stripes, targets: Targets) -> float:
     widest = np.sort(stripes.bytes[stripes.first[wide] : stripes.first[wide + 1]])[::-1]
     if len(widest) > len(targets):
         return math.inf
-    return max(
-        (
-            float(np.partition((targets.base + size) / targets.size, k)[k])
-            for k, size in enumerate(widest)
-            if size > 0
-        ),
-        default=0.0,
-    )
+    filled = [(targets.base + size) / targets.size for size in widest if size > 0]
+    return max((float(np.partition(level, k)[k]) for k, level in enumerate(filled)), default=0.0)
 
 
 # Place stripes, the largest first, where the level stays lowest, with each request's on distinct targets.
@@ -393,33 +387,21 @@ class _Search:
                     failed = 0
 
     def _regroup(self, group: Ints) -> bool:
-        every = [
-            stripe for target in group.tolist() for alike in self.on[target].values() for stripe in alike
-        ]
+        every = np.array(
+            [stripe for target in group.tolist() for alike in self.on[target].values() for stripe in alike],
+            dtype=np.int64,
+        )
         if len(every) > MAX_STRIPES:
             return False
-        every_stripe = np.array(every, dtype=np.int64)
-        inside = np.bincount(
-            self.place[every_stripe], weights=self.stripes.bytes[every_stripe], minlength=len(self.targets)
-        )
-        part = self.stripes.chosen(every_stripe)
-        targets = Targets(
-            self.targets.size[group],
-            (self.load - inside)[group],
-            (self.room + inside)[group],
-            np.full(len(group), -1, dtype=np.int64),
-        )
-        place = np.searchsorted(np.sort(group), self.place[every_stripe])
-        place = np.argsort(group)[place]
+        part, none = self.stripes.chosen(every), np.full(len(group), -1, dtype=np.int64)
+        inside = np.bincount(self.place[every], weights=part.bytes, minlength=len(self.targets))
+        targets = Targets(self.targets.size[group], (self.load - inside)[group], (self.room + inside)[group], none)
+        place = np.argsort(group)[np.searchsorted(np.sort(group), self.place[every])]
         better = search(place, part, targets, 0.0, 0.0, most_tried=_REGROUP_TRIES)[0]
-        if np.array_equal(better, place):
-            return False
-        for stripe, before, after in zip(
-            every_stripe.tolist(), group[place].tolist(), group[better].tolist(), strict=True
-        ):
+        for stripe, before, after in zip(every.tolist(), group[place].tolist(), group[better].tolist(), strict=True):
             if before != after:
                 self._move(stripe, before, after)
-        return True
+        return not np.array_equal(better, place)
 
     def lower_server(self, bound: float) -> bool:
         """Take something from the fullest server without raising any target above the fullest one."""
@@ -457,40 +439,33 @@ class _Search:
 
     def _best(self, sources: list[int], others: Ints, limit: float) -> bool:
         """Make the exchange after which the fuller of the two targets has the lowest level, if it is below `limit`."""
-        given, here, out = self._columns(sources)
-        real = np.flatnonzero(given >= 0)
-        got, there, back = self._columns(others)
-        moved = out[real][:, None] - back[None, :]
-        source = here[real][:, None]
+        given, taken, moved = self._exchanges(sources, others)
+        source, there = given[1][:, None], taken[1]
         after = np.maximum(
             (self.load[source] - moved) / self.targets.size[source],
             (self.load[there] + moved) / self.targets.size[there],
         )
         after[(moved <= 0) | (self.room[there] < moved)] = np.inf
-        return self._first_allowed(after, limit * (1 - _NEAR), given, here, real, got, there)
+        return self._first_allowed(after, limit * (1 - _NEAR), given, taken)
 
     def _best_between(self, sources: list[int], others: Ints, gap: float) -> bool:
         """Make the exchange that comes closest to levelling two servers. It moves fewer than `gap` bytes."""
-        given, here, out = self._columns(sources)
-        real = np.flatnonzero(given >= 0)
-        got, there, back = self._columns(others)
-        moved = out[real][:, None] - back[None, :]
+        given, taken, moved = self._exchanges(sources, others)
+        there = taken[1]
         lifted = (self.load[there] + moved) / self.targets.size[there]
         wrong = (moved <= 0) | (moved >= gap) | (self.room[there] < moved)
         wrong |= lifted > self.ceiling * (1 + _NEAR)
         after = np.where(wrong, np.inf, np.abs(moved - gap / 2))
-        return self._first_allowed(after, np.inf, given, here, real, got, there)
+        return self._first_allowed(after, np.inf, given, taken)
 
-    def _first_allowed(
-        self,
-        after: Floats,
-        limit: float,
-        given: Ints,
-        here: Ints,
-        real: Ints,
-        got: Ints,
-        there: Ints,
-    ) -> bool:
+    def _exchanges(self, sources: list[int], others: Ints) -> tuple[Ints, Ints, Floats]:
+        """Stripes to give and to take, each with its target, shape (2, stripes), and the bytes that each pair moves."""
+        *given, out = self._columns(sources)
+        *taken, back = self._columns(others)
+        real = given[0] >= 0
+        return np.array(given)[:, real], np.array(taken), out[real][:, None] - back[None, :]
+
+    def _first_allowed(self, after: Floats, limit: float, given: Ints, taken: Ints) -> bool:
         flat = after.ravel()
         fitting = np.flatnonzero(flat < limit)
         if not len(fitting):
@@ -499,8 +474,7 @@ class _Search:
             fitting = fitting[np.argpartition(flat[fitting], _TRIED)[:_TRIED]]
         for cell in fitting[np.argsort(flat[fitting], kind="stable")].tolist():
             row, column = divmod(cell, after.shape[1])
-            source, target = int(here[real[row]]), int(there[column])
-            if self._swap_alike(int(given[real[row]]), source, int(got[column]), target):
+            if self._swap_alike(*given[:, row].tolist(), *taken[:, column].tolist()):
                 return True
         return False
 
@@ -575,18 +549,13 @@ class _Tries:
     def __init__(
         self, stripes: Stripes, targets: Targets, bound: float, server_bound: float, most_tried: int
     ) -> None:
-        self.most_tried = most_tried
-        self.targets = targets
+        self.most_tried, self.stripes, self.targets = most_tried, stripes, targets
         self.bound, self.server_bound = bound * (1 + 1e-12), server_bound * (1 + 1e-12)
         # The largest first: they have the fewest choices.
         self.order = np.lexsort((stripes.request, -stripes.bytes)).tolist()
         self.bytes, self.request = stripes.bytes.tolist(), stripes.request.tolist()
         self.size, self.server = targets.size.tolist(), targets.server.tolist()
-        self.base, self.load, self.room = (
-            targets.base.tolist(),
-            targets.base.tolist(),
-            targets.room.tolist(),
-        )
+        self.load, self.room = targets.base.tolist(), targets.room.tolist()
         self.place = [-1] * len(self.bytes)
         self.on: list[set[int]] = [set() for _ in self.size]
         self.best: Ints | None = None
@@ -594,21 +563,20 @@ class _Tries:
         self.tried = 0
 
     def keep(self, place: Ints) -> None:
-        new = np.bincount(place, weights=np.array(self.bytes, dtype=np.float64), minlength=len(self.targets))
-        load = self.targets.base + new
-        worth = self._worth(load.tolist())
+        worth = levels(place, self.stripes, self.targets)
         if worth < self.worth:
             self.best, self.worth = place.copy(), worth
 
     def run(self) -> bool:
         """Run the search. True if it ended before the number of tries ran out."""
-        return self._go(0, max((b / s for b, s in zip(self.base, self.size, strict=True)), default=0.0))
+        return self._go(0, float(np.max(self.targets.base / self.targets.size, initial=0.0)))
 
     def _go(self, depth: int, fullest: float) -> bool:
         self.tried += 1
         if self.tried > self.most_tried:
             return False
-        if fullest > self.worth[0] * (1 + 1e-12) or self._is_least():
+        is_least = self.worth[0] <= self.bound and self.worth[1] <= self.server_bound
+        if is_least or fullest > self.worth[0] * (1 + 1e-12):
             return True
         if depth == len(self.order):
             self.keep(np.array(self.place, dtype=np.int64))
@@ -616,47 +584,27 @@ class _Tries:
         stripe = self.order[depth]
         size, request = self.bytes[stripe], self.request[stripe]
         seen = set()
-        complete = True
-        for target in sorted(
-            range(len(self.size)), key=lambda number: (self.load[number] + size) / self.size[number]
-        ):
+        for target in sorted(range(len(self.size)), key=lambda number: (self.load[number] + size) / self.size[number]):
             # Empty targets of a kind are interchangeable: try only one of them.
             kind = (self.load[target], self.size[target], self.room[target], self.server[target])
             if request in self.on[target] or self.room[target] < size:
                 continue
-            if not self.on[target] and kind in seen:
-                continue
             if not self.on[target]:
+                if kind in seen:
+                    continue
                 seen.add(kind)
-            self._put(stripe, target, size, request)
-            level = max(fullest, self.load[target] / self.size[target])
-            complete = self._go(depth + 1, level) and complete
-            self._take_back(stripe, target, size, request)
+            self.place[stripe] = target
+            self.on[target].add(request)
+            self.load[target] += size
+            self.room[target] -= size
+            complete = self._go(depth + 1, max(fullest, self.load[target] / self.size[target]))
+            self.place[stripe] = -1
+            self.on[target].discard(request)
+            self.load[target] -= size
+            self.room[target] += size
             if not complete:
                 return False
-        return complete
-
-    def _put(self, stripe: int, target: int, size: float, request: int) -> None:
-        self.place[stripe] = target
-        self.on[target].add(request)
-        self.load[target] += size
-        self.room[target] -= size
-
-    def _take_back(self, stripe: int, target: int, size: float, request: int) -> None:
-        self.place[stripe] = -1
-        self.on[target].discard(request)
-        self.load[target] -= size
-        self.room[target] += size
-
-    def _is_least(self) -> bool:
-        return self.worth[0] <= self.bound and self.worth[1] <= self.server_bound
-
-    def _worth(self, load: list[float]) -> tuple[float, float]:
-        target = max((level / size for level, size in zip(load, self.size, strict=True)), default=0.0)
-        sizes = self.targets.server_sizes
-        if not len(sizes):
-            return target, 0.0
-        return target, float(np.max(self.targets.by_server(np.array(load)) / sizes))
+        return True
 
 
 # Place stripes so that the level of the fullest target is lowest, and then that of the fullest server.

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import reduce
+from operator import add
 from typing import Final
 
 import numpy as np
@@ -113,6 +115,10 @@ class Step:
     most: Floats
     """Seconds of full use of the busiest member of each kind, shape (kinds,)."""
 
+    def __add__(self, later: Step) -> Step:
+        moved, carried = self.moved + later.moved, self.carried + later.carried
+        return Step(self.begin, later.end, moved, carried, self.most + later.most)
+
 
 @dataclass
 class Steps:
@@ -132,19 +138,7 @@ class Steps:
         together = np.bincount(self.kind, carried, minlength=self.kinds).astype(np.float64)
         self.rows.append(Step(begin, end, moved, together, most))
         if len(self.rows) > 2 * most_steps(len(moved)):
-            self.rows = [_joined(*self.rows[n : n + 2]) for n in range(0, len(self.rows), 2)]
-
-
-def _joined(step: Step, other: Step | None = None) -> Step:
-    if other is None:
-        return step
-    return Step(
-        step.begin,
-        other.end,
-        step.moved + other.moved,
-        step.carried + other.carried,
-        step.most + other.most,
-    )
+            self.rows = [reduce(add, self.rows[n : n + 2]) for n in range(0, len(self.rows), 2)]
 
 
 # The event loop of the simulation. Rates are constant between two events.
@@ -278,16 +272,9 @@ class _Clock:
                 self.due.append((max(phase.at, 0.0) + phase.delay, number))
             else:
                 self.followers.setdefault(phase.after, []).append(number)
-        nan = np.full(flows, math.nan)
-        self.result = SimulatedRun(
-            nan,
-            nan.copy(),
-            np.full(len(work.phases), math.nan),
-            np.full(len(work.phases), math.nan),
-            np.zeros(work.jobs),
-            np.zeros(len(self.full)),
-            np.zeros((work.jobs, resources.kinds + 1)),
-        )
+        phases, bound = len(work.phases), np.zeros((work.jobs, resources.kinds + 1))
+        begin, end, begun, ended = (np.full(rows, math.nan) for rows in (flows, flows, phases, phases))
+        self.result = SimulatedRun(begin, end, begun, ended, np.zeros(work.jobs), np.zeros(len(self.full)), bound)
 
     def run(self) -> SimulatedRun:
         while True:
@@ -299,7 +286,8 @@ class _Clock:
                 self.now = coming
                 continue
             use = self.work.use.of(self.at[self.active])
-            counted = self._counted(use)
+            count = np.repeat(self.work.count[self.active], np.diff(use.first))
+            counted = replace(use, load=use.load * count)
             rates, bound = max_min(counted, self.capacity)
             with np.errstate(divide="ignore", invalid="ignore"):
                 ends = np.where(rates > 0, self.rest[self.active] / rates, math.inf)
@@ -308,18 +296,13 @@ class _Clock:
                 break
             step = min(self._horizon(ends, first), coming - self.now)
             self._move(counted, rates, bound, ends, step)
-        self.result.elapsed = self.now
-        began = ~np.isnan(self.result.flow_begin)
-        self.result.flow_end[began & np.isnan(self.result.flow_end)] = math.inf
+        result = self.result
+        result.elapsed = self.now
+        for begin, end in ((result.flow_begin, result.flow_end), (result.phase_begin, result.phase_end)):
+            end[~np.isnan(begin) & np.isnan(end)] = math.inf
         if self.steps is not None:
-            self.result.steps = self.steps.rows
-        begun = ~np.isnan(self.result.phase_begin)
-        self.result.phase_end[begun & np.isnan(self.result.phase_end)] = math.inf
-        return self.result
-
-    def _counted(self, use: Usage) -> Usage:
-        count = self.work.count[self.active]
-        return Usage(use.first, use.resource, use.load * np.repeat(count, np.diff(use.first)), use.cap)
+            result.steps = self.steps.rows
+        return result
 
     def _next_given(self) -> float:
         """Time of the next event that does not depend on rates; infinite if there is none."""
@@ -410,9 +393,5 @@ class _Clock:
         phases = self.phase_of[ended]
         np.subtract.at(self.open, phases, 1)
         for number in np.unique(phases[self.open[phases] == 0]):
-            end = float(self.result.flow_end[slice(*_bounds(self.work.phases[number].flows))].max())
-            self.due += self._ended(int(number), end)
-
-
-def _bounds(flows: range) -> tuple[int, int]:
-    return flows.start, flows.stop
+            own = self.work.phases[number].flows
+            self.due += self._ended(int(number), float(self.result.flow_end[own.start : own.stop].max()))

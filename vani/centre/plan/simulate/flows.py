@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
@@ -82,24 +82,18 @@ class Part:
 
 
 def parts_of(
-    size: float,
-    parts: tuple[Component, ...],
-    own: Sequence[Ints],
-    place: int,
-    users: int,
-    *,
-    in_turn: bool,
-    strided: bool,
-) -> list[Part]:
-    """Parts that user number `place` of `users` moves: a range of the file, or a share of everything if `strided`."""
-    begin, end = (0.0, size) if strided else (size * place / users, size * (place + 1) / users)
-    file_parts = []
-    for piece in pieces_of(parts, size, begin, end, in_turn=in_turn, strided=strided):
-        on = piece.share > 0
-        moved = piece.bytes / users if strided else piece.bytes
-        share = np.round(piece.share[on], 12)
-        file_parts.append(Part(moved, tuple(own[piece.component][on].tolist()), tuple(share.tolist())))
-    return file_parts
+    size: float, parts: tuple[Component, ...], own: Sequence[Ints], users: Sequence[int], in_turn: bool, strided: bool
+) -> Iterator[tuple[int, Part]]:
+    """Each process with the parts that it moves: a range of the file, or a share of everything if `strided`."""
+    count = len(users)
+    strided = strided and count > 1
+    for place, process in enumerate(users):
+        begin, end = (0.0, size) if strided else (size * place / count, size * (place + 1) / count)
+        for piece in pieces_of(parts, size, begin, end, in_turn=in_turn, strided=strided):
+            on = piece.share > 0
+            moved = piece.bytes / count if strided else piece.bytes
+            share = np.round(piece.share[on], 12)
+            yield process, Part(moved, tuple(own[piece.component][on].tolist()), tuple(share.tolist()))
 
 
 def owners_of(files: int, processes: int) -> list[list[int]]:
@@ -146,12 +140,7 @@ def build(
     InputError
         There are too many flows, a plan names a missing target, or nothing limits the rate of some bytes.
     """
-    builder = _Builder(jobs, machine, placer, choices, pieces, serial, layout, where)
-    node = 0
-    for number, job in enumerate(jobs):
-        builder.job(number, job, node)
-        node += job.nodes
-    return builder.built()
+    return _Builder(jobs, machine, placer, choices, pieces, serial, layout, where).built()
 
 
 @dataclass
@@ -165,31 +154,25 @@ class _Rows:
     is_bytes: list[bool] = field(default_factory=list)
 
 
+@dataclass
 class _Builder:
-    def __init__(
-        self,
-        jobs: Sequence[Job],
-        machine: Machine,
-        placer: Placer,
-        choices: Choices,
-        pieces: Pieces,
-        serial: bool,
-        layout: int | str | None,
-        where: str,
-    ) -> None:
-        self.jobs, self.machine, self.placer, self.choices = jobs, machine, placer, choices
-        self.pieces, self.serial, self.layout, self.where = pieces, serial, layout, where
-        self.place_of = machine.place_of()
-        shares = [stage.share for stage in machine.stages.values()]
-        kinds = [np.full(len(stage), KINDS.index(kind)) for kind, stage in machine.stages.items()]
-        self.place_of["job"] = sum(map(len, shares))
-        shares.append(np.ones(len(jobs)))
-        kinds.append(np.full(len(jobs), KINDS.index("job")))
-        self.place_of["lock"] = self.place_of["job"] + len(jobs)
-        self.capacity, self.kinds = shares, kinds
+    jobs: Sequence[Job]
+    machine: Machine
+    placer: Placer
+    choices: Choices
+    pieces: Pieces
+    serial: bool
+    layout: int | str | None
+    where: str
+
+    def __post_init__(self) -> None:
+        capacity = {kind: stage.share for kind, stage in self.machine.stages.items()}
+        self.capacity = capacity | {"job": np.ones(len(self.jobs))}
+        ends = np.cumsum([0, *map(len, self.capacity.values())]).tolist()
+        self.place_of = dict(zip((*self.capacity, "lock"), ends, strict=True))
         self.locks: list[float] = []
         """Passes per second of each shared file's locks."""
-        self.position = {int(index): n for n, index in enumerate(machine.targets.index)}
+        self.position = {int(index): n for n, index in enumerate(self.machine.targets.index)}
         self.rows = _Rows()
         self.chain: list[tuple[int, int]] = []
         self.count: list[int] = []
@@ -202,9 +185,13 @@ class _Builder:
         self.entries = 0
 
     def built(self) -> Built:
-        rows = self.rows
-        kinds = [*self.kinds, np.full(len(self.locks), KINDS.index("lock"))]
-        resources = Resources(np.concatenate([*self.capacity, np.array(self.locks)]), np.concatenate(kinds), len(KINDS))
+        node = 0
+        for number, job in enumerate(self.jobs):
+            self.job(number, job, node)
+            node += job.nodes
+        rows, capacity = self.rows, self.capacity | {"lock": np.array(self.locks)}
+        kinds = np.repeat([KINDS.index(kind) for kind in capacity], [len(share) for share in capacity.values()])
+        resources = Resources(np.concatenate([*capacity.values()]), kinds, len(KINDS))
         lengths = [len(resources) for resources in rows.resource]
         use = Usage(
             np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64),
@@ -273,10 +260,9 @@ class _Builder:
                 continue
             alike[key] = len(chains)
             begin = len(self.rows.amount)
-            self._metadata(opens)
-            for lock, passes in locks[process]:
-                self._add([("lock", np.array([lock]), np.ones(1))], passes, np.inf, reads=False)
-                self.rows.is_bytes[-1] = False
+            metadata = [("metadata", 0, opens)] if opens > 0 and "metadata" in self.machine.stages else []
+            for kind, member, amount in (*metadata, *(("lock", *lock) for lock in locks[process])):
+                self._add([(kind, np.array([member]), np.ones(1))], amount, np.inf, reads=False)
             for piece in moved:
                 self._segments(number, job, phase, int(node_of[process]), first_node, piece, rate)
             if len(self.rows.amount) > begin:
@@ -284,12 +270,6 @@ class _Builder:
             else:
                 alike.pop(key)
         return chains
-
-    def _metadata(self, opens: float) -> None:
-        stage = self.machine.stages.get("metadata")
-        if stage is not None and opens > 0:
-            self._add([("metadata", np.zeros(1, dtype=np.int64), np.ones(1))], opens, np.inf, reads=False)
-            self.rows.is_bytes[-1] = False
 
     def _shares(
         self, number: int, job: Job, phase: ScenarioPhase, node_of: Ints, locks: list[list[tuple[int, float]]]
@@ -336,24 +316,12 @@ class _Builder:
                 lists.append(self.placer.targets_of_component(size, parts, len(lists)))
         in_turn = (phase.pieces or self.pieces) == "in_turn"
         for (size, parts), lists, users in zip(sizes, self.file_sets[key], owners, strict=True):
-            nodes = len(np.unique(node_of[users]))
+            nodes, strided = len(np.unique(node_of[users])), phase.order == "strided"
             if self.machine.lock_s and phase.operation == "write" and nodes > 1:
-                alternate = phase.order == "strided" and phase.request is not None
-                piece = phase.request * len(users) / nodes if alternate and phase.request else None
+                piece = phase.request * len(users) / nodes if strided and phase.request else None
                 self._lock(size, parts, nodes, [locks[process] for process in users], piece, in_turn=in_turn)
-            for place, process in enumerate(users):
-                shares[process] += map(
-                    self._one_of,
-                    parts_of(
-                        size,
-                        parts,
-                        lists,
-                        place,
-                        len(users),
-                        in_turn=in_turn,
-                        strided=phase.order == "strided" and len(users) > 1,
-                    ),
-                )
+            for process, part in parts_of(size, parts, lists, users, in_turn, strided):
+                shares[process].append(self._one_of(part))
         return shares
 
     def _lock(
@@ -499,10 +467,8 @@ class _Builder:
             steps[-1] = ([*steps[-1][0], *own_rate], steps[-1][1])
         else:
             steps = [([*legs, *own_rate], cap)]
-        for stage, most in steps:
-            self._add(stage, part.bytes, most, reads=reads, near_writes=operation == "stage_in")
-            self.rows.is_bytes[-1] = False
-        self.rows.is_bytes[-1] = True
+        for left, (stage, most) in zip(reversed(range(len(steps))), steps, strict=True):
+            self._add(stage, part.bytes, most, reads=reads, near_writes=operation == "stage_in", is_bytes=not left)
 
     def _io_node(self, job: Job, within: int, node: int) -> int | None:
         if not self.machine.io_nodes:
@@ -520,6 +486,7 @@ class _Builder:
         *,
         reads: bool,
         near_writes: bool = False,
+        is_bytes: bool = False,
     ) -> None:
         rows = self.rows
         resources, loads = [], []
@@ -536,5 +503,5 @@ class _Builder:
         rows.load.append(np.concatenate(loads) if loads else np.zeros(0))
         rows.amount.append(amount)
         rows.cap.append(cap)
-        rows.is_bytes.append(True)
+        rows.is_bytes.append(is_bytes)
         self._count(len(rows.load[-1]))

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final, Literal, cast
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -90,16 +90,8 @@ def data_calls(store: Store) -> DataCalls:
         np.concatenate([np.zeros(0), *parts]) for parts in zip(*columns_of_batches, strict=True)
     )
     begun = (start - begin) / 1e9
-    return DataCalls(
-        manifest.app,
-        manifest.ranks,
-        begun,
-        begun + took / 1e9,
-        kind == 0,
-        moved,
-        file.astype(np.int64),
-        metadata,
-    )
+    end = begun + took / 1e9
+    return DataCalls(manifest.app, manifest.ranks, begun, end, kind == 0, moved, file.astype(np.int64), metadata)
 
 
 def phases_of_calls(calls: DataCalls) -> list[ScenarioPhase]:
@@ -127,26 +119,27 @@ def phases_of_calls(calls: DataCalls) -> list[ScenarioPhase]:
         pause = max(0.0, float(start[low]) - before) + float(idle[low + 1 : high].sum())
         opens = calls.metadata * len(rows) / len(order)
         by_direction = (rows[calls.reads[rows]], rows[~calls.reads[rows]])
-        moved = [(float(calls.bytes[some].sum()), len(np.unique(calls.file[some]))) for some in by_direction]
+        moved = [(float(calls.bytes[some].sum()), _of_files(len(np.unique(calls.file[some])))) for some in by_direction]
         phases += _read_and_written(moved, opens, pause)
         before = float(reached[high - 1])
     return phases
 
 
-def _read_and_written(moved: Sequence[tuple[float, int]], opens: float, pause: float) -> list[ScenarioPhase]:
-    """A phase for what is read, then one for what is written: bytes and files of each; none without files."""
+def _read_and_written(
+    moved: Sequence[tuple[float, Mapping[str, Any]]], opens: float, pause: float
+) -> list[ScenarioPhase]:
+    """A phase for what is read, then one for what is written: bytes and other fields of each; none without bytes."""
     phases: list[ScenarioPhase] = []
-    operations: tuple[Literal["read", "write"], ...] = ("read", "write")
-    for operation, (size, files) in zip(operations, moved, strict=True):
-        if files:
-            # Phases with different numbers of files use different files.
-            phases.append(
-                ScenarioPhase(
-                    operation=operation, bytes=size, files=files, file_set=f"{files} files",
-                    opens=0.0 if phases else opens, compute_s=0.0 if phases else pause,
-                )
-            )  # fmt: skip
+    for operation, (size, more) in zip(("read", "write"), moved, strict=True):
+        if size:
+            begin = {"opens": 0.0, "compute_s": 0.0} if phases else {"opens": opens, "compute_s": pause}
+            phases.append(ScenarioPhase.model_validate({"operation": operation, "bytes": size, **begin, **more}))
     return phases
+
+
+def _of_files(number: int) -> dict[str, Any]:
+    """Phases with different numbers of files use different files."""
+    return {"files": number, "file_set": f"{number} files"}
 
 
 # Phases of a run from the times of its files, for sources without the time of each call (Tarazu, section 6.3).
@@ -211,9 +204,8 @@ def phases_of_files(files: Sequence[FileEntity], processes: int) -> tuple[list[S
     for stretch in range(len(part)):
         pause += float(pauses[stretch])
         own = (part[stretch] * read, part[stretch] * written)
-        new = _read_and_written(
-            [(float(some.sum()), int(np.count_nonzero(some))) for some in own], float(all_opens[stretch]), pause
-        )
+        moved = [(float(some.sum()), _of_files(int(np.count_nonzero(some)))) for some in own]
+        new = _read_and_written(moved, float(all_opens[stretch]), pause)
         phases, pause = phases + new, 0.0 if new else pause
     return phases, float(edges[0])
 
@@ -260,7 +252,15 @@ def choices_of(plans: Sequence[Plan], jobs: Collection[str], io_nodes: int) -> C
     twin, times = Counter(plan.kind for plan in plans).most_common(1)[0] if plans else ("", 0)
     if times > 1:
         raise InputError(f"two plans are of kind {twin}", where="plans", todo="name one of each kind")
-    choices = [_by_kind(plan.kind)(plan, jobs, io_nodes) for plan in plans]
+    choices = []
+    for plan in plans:
+        if plan.kind not in BY_KIND:
+            raise InputError(
+                f"a plan of kind {plan.kind} decides nothing that is simulated",
+                where="plans",
+                todo=f"these do: {', '.join(BY_KIND)}",
+            )
+        choices.append(BY_KIND[plan.kind](plan, jobs, io_nodes))
     return Choices(
         {job: nodes for choice in choices for job, nodes in choice.io_nodes.items()},
         {key: parts for choice in choices for key, parts in choice.extents.items()},
@@ -269,18 +269,7 @@ def choices_of(plans: Sequence[Plan], jobs: Collection[str], io_nodes: int) -> C
     )
 
 
-def _by_kind(kind: str) -> Callable[[Plan, Collection[str], int], Choices]:
-    if kind not in BY_KIND:
-        raise InputError(
-            f"a plan of kind {kind} decides nothing that is simulated",
-            where="plans",
-            todo=f"these do: {', '.join(BY_KIND)}",
-        )
-    return BY_KIND[kind]
-
-
-def _forward(plan: Plan, jobs: Collection[str], io_nodes: int) -> Choices:
-    plan = cast("ForwardPlan", plan)
+def _forward(plan: ForwardPlan, jobs: Collection[str], io_nodes: int) -> Choices:
     used = plan.after.io_nodes
     if used > io_nodes:
         raise InputError(
@@ -305,9 +294,7 @@ def _forward(plan: Plan, jobs: Collection[str], io_nodes: int) -> Choices:
     return Choices(io_nodes=nodes, rates=rates, lacks=[(job, why) for job in jobs if job not in nodes])
 
 
-def _place(plan: Plan, jobs: Collection[str], io_nodes: int) -> Choices:
-    del io_nodes
-    plan = cast("PlacePlan", plan)
+def _place(plan: PlacePlan, jobs: Collection[str], _: int) -> Choices:
     if not plan.pin:
         why = "the plan of OSTs leaves the choice to Lustre (`pin: false`): its files are placed as without the plan"
         return Choices(lacks=[(job, why) for job in jobs])
@@ -361,8 +348,7 @@ def refuse_other_paths(choices: Choices, jobs: Sequence[Job], where: str) -> lis
     ]
 
 
-def _path(plan: Plan, jobs: Collection[str], io_nodes: int) -> Choices:
-    plan = cast("PathPlan", plan)
+def _path(plan: PathPlan, jobs: Collection[str], io_nodes: int) -> Choices:
     most = max((part.number for job in plan.jobs for part in job.map), default=-1) + 1
     if most > io_nodes:
         raise InputError(
@@ -379,7 +365,7 @@ def _path(plan: Plan, jobs: Collection[str], io_nodes: int) -> Choices:
     return Choices(io_nodes=nodes, lacks=[(job, why) for job in jobs if job not in nodes])
 
 
-BY_KIND: Final[dict[str, Callable[[Plan, Collection[str], int], Choices]]] = {
+BY_KIND: Final[dict[str, Callable[[Any, Collection[str], int], Choices]]] = {
     "forward": _forward,
     "place": _place,
     "path": _path,
@@ -441,15 +427,8 @@ def jobs_of(
     lacks: list[tuple[str, str]] = []
     for outline in scenario.workload:
         if outline.phases is not None:
-            all_jobs.append(
-                Job(
-                    outline.name,
-                    outline.nodes,
-                    outline.processes or outline.nodes,
-                    outline.start_s,
-                    outline.phases,
-                )
-            )
+            processes = outline.processes or outline.nodes
+            all_jobs.append(Job(outline.name, outline.nodes, processes, outline.start_s, outline.phases))
         elif outline.profile is not None:
             all_jobs += _of_profile(outline, profiles[outline.profile], lacks)
         elif outline.store is not None:
@@ -470,22 +449,16 @@ def jobs_of(
 def _of_planned(
     job: PlannedJob, profiles: Mapping[str, Profile], lacks: list[tuple[str, str]]
 ) -> Iterable[Job]:
-    processes = job.processes or job.nodes
-    rate = job.demand.iobw if job.demand is not None else None
     if job.creations:
         return [job_of_creations(job)]
     if job.bytes is not None:
-        pattern = job.pattern
-        phase = ScenarioPhase(
-            operation=pattern.operation if pattern is not None else "write",
-            bytes=job.bytes,
-            files=1 if pattern is not None and pattern.layout == "shared" else None,
-            order=pattern.order if pattern is not None else "contiguous",
-            request=pattern.request if pattern is not None else None,
-        )
-        if pattern is None:
+        shared = job.pattern is not None and job.pattern.layout == "shared"
+        phase = _only_phase(job, job.bytes, 1 if shared else None)
+        if job.pattern is None:
             lacks.append((job.name, "no pattern: one written file per process is assumed"))
-        return [Job(job.name, job.nodes, processes, job.submit_s, [phase], rate)]
+        else:
+            phase = phase.model_copy(update={"operation": job.pattern.operation})
+        return [Job(job.name, job.nodes, job.processes or job.nodes, job.submit_s, [phase], _rate(job))]
     if job.profile is not None:
         own = ScenarioJob(name=job.name, nodes=job.nodes, processes=job.processes, start_s=job.submit_s)
         return _of_profile(own, profiles[job.profile], lacks)
@@ -512,15 +485,18 @@ def job_of_creations(job: PlannedJob) -> Job:
         )
         for n, creation in enumerate(creations)
     ]
-    phase = ScenarioPhase(
-        operation="write",
-        bytes=min(_MAX_BYTES, sum(file.size for file in files)),
-        files=len(files),
-        order=pattern.order if pattern is not None else "contiguous",
-        request=pattern.request if pattern is not None else None,
-    )
-    rate = job.demand.iobw if job.demand is not None else None
-    return Job(job.name, job.nodes, processes, job.submit_s, [phase], rate, files)
+    phase = _only_phase(job, min(_MAX_BYTES, sum(file.size for file in files)), len(files))
+    return Job(job.name, job.nodes, processes, job.submit_s, [phase], _rate(job), files)
+
+
+def _only_phase(job: PlannedJob, size: float, files: int | None) -> ScenarioPhase:
+    """The phase of a job that writes by its pattern."""
+    known = {} if job.pattern is None else {"order": job.pattern.order, "request": job.pattern.request}
+    return ScenarioPhase.model_validate({"operation": "write", "bytes": size, "files": files, **known})
+
+
+def _rate(job: PlannedJob) -> float | None:
+    return job.demand.iobw if job.demand is not None else None
 
 
 def _of_calls(job: ScenarioJob, calls: DataCalls, lacks: list[tuple[str, str]]) -> Iterable[Job]:
@@ -580,25 +556,10 @@ def _phases_of(phase: ProfilePhase, gap: float, *, shared: bool) -> list[Scenari
     busy = phase.io.busy_s.total if phase.io.busy_s is not None else None
     # The time between the calls of a phase becomes computing before it.
     within = max(0.0, phase.runtime_s - busy) / count if busy is not None else 0.0
-    directions: tuple[tuple[Literal["read", "write"], int | None], ...] = (
-        ("read", phase.io.bytes.read),
-        ("write", phase.io.bytes.written),
-    )
     opens = phase.io.ops.metadata if phase.io.ops is not None else 0
-    phases: list[ScenarioPhase] = []
-    for operation, moved in directions:
-        if moved:
-            first = not phases
-            phases.append(
-                ScenarioPhase(
-                    operation=operation,
-                    bytes=moved / count,
-                    files=1 if shared else None,
-                    opens=opens / count if first else 0.0,
-                    compute_s=within + (pause if count > 1 else gap) if first else 0.0,
-                    repeat=count,
-                )
-            )
+    files = {"files": 1 if shared else None, "repeat": count}
+    moved = [((size or 0) / count, files) for size in (phase.io.bytes.read, phase.io.bytes.written)]
+    phases = _read_and_written(moved, opens / count, within + (pause if count > 1 else gap))
     if len(phases) > 1 and count > 1:
         # Reads and writes of a repeated phase alternate. Simulating one after the other keeps bytes and pauses.
         phases = [phase.model_copy(update={"compute_s": phase.compute_s / len(phases)}) for phase in phases]

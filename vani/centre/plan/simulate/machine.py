@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import groupby
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import numpy as np
 
@@ -22,7 +22,6 @@ from vani.units import format_rate
 if TYPE_CHECKING:
     from vani.centre.plan.schema.plans import PlacedExtent
     from vani.centre.plan.schema.scenario import Machine as Figures
-    from vani.centre.plan.schema.scenario import Speed
     from vani.centre.plan.schema.snapshot import Snapshot
     from vani.schema.system import FileSystem, System
 
@@ -57,7 +56,6 @@ class Pace:
 class Stage:
     """Members of a kind. `share`, shape (members,), is their initial capacity over `pace`, which may exceed 1."""
 
-    kind: str
     pace: Pace
     share: Floats
 
@@ -100,14 +98,6 @@ class Machine:
     notes: list[str] = field(default_factory=list)
     lacks: list[tuple[str, str]] = field(default_factory=list)
     """Kinds without a figure, and the substitute or consequence."""
-
-    def place_of(self) -> dict[str, int]:
-        """Index of the first resource of each kind, with kinds in sequence."""
-        first, next_one = {}, 0
-        for kind, stage in self.stages.items():
-            first[kind] = next_one
-            next_one += len(stage)
-        return first
 
 
 def machine_of(
@@ -164,14 +154,12 @@ def machine_of(
     for kind, share in shares.items():
         pace = paces.get(kind)
         if pace is not None and len(share):
-            stages[kind] = Stage(kind, pace, share)
+            stages[kind] = Stage(pace, share)
         elif pace is None and len(share) and kind in {"node", "io_node", "target", "metadata"}:
             lacks.append((kind, "no rate is known: it limits nothing"))
     for kind, pace in paces.items():
         if pace.read == 0 and pace.write == 0:
-            raise InputError(
-                f"machine.{kind} is 0: nothing would move", where=where, todo="give a rate above 0"
-            )
+            raise InputError(f"machine.{kind} is 0: nothing would move", where=where, todo="give a rate above 0")
     if snapshot is not None:
         lacks += [
             (f"OST {target.index}", "degraded, and its load is not known: its full rate is used")
@@ -222,18 +210,9 @@ def _targets(
     size: float | None = figures.target_size
     if size is None and disk is not None and disk.capacity and disk.targets:
         size = disk.capacity / disk.targets
-    numbers = np.arange(count)
-    return (
-        Targets(
-            numbers,
-            numbers % servers,
-            np.full(count, np.inf if size is None else float(size)),
-            np.zeros(count),
-            np.ones(count, dtype=bool),
-            np.ones(count, dtype=bool),
-        ),
-        np.ones(count),
-    )
+    numbers, all_of_them = np.arange(count), np.ones(count, dtype=bool)
+    sizes = np.full(count, np.inf if size is None else float(size))
+    return Targets(numbers, numbers % servers, sizes, np.zeros(count), all_of_them, all_of_them), np.ones(count)
 
 
 def _targets_now(figures: Figures, snapshot: Snapshot) -> tuple[Targets, Floats]:
@@ -242,24 +221,17 @@ def _targets_now(figures: Figures, snapshot: Snapshot) -> tuple[Targets, Floats]
     order = {name: n for n, name in enumerate(dict.fromkeys(names[target.index] for target in snapshot.ost))}
     peaks = [target.peak.iobw if target.peak is not None else None for target in snapshot.ost]
     most = max((peak for peak in peaks if peak), default=None)
-    share = []
+    rows = []
     for target, peak in zip(snapshot.ost, peaks, strict=True):
+        works, server = target.state != "offline", order[names[target.index]]
         # A target that is busy with other jobs still moves something.
-        alive = 0.0 if target.state == "offline" else max(LEAST_PACE, 1 - (target.load or 0.0))
+        alive = max(LEAST_PACE, 1 - (target.load or 0.0)) if works else 0.0
         # A rate in the scenario applies to all targets; without one, each target has its own peak.
         own = peak / most if figures.target is None and most and peak is not None else 1.0
-        share.append(alive * own)
-    return (
-        Targets(
-            np.array([target.index for target in snapshot.ost]),
-            np.array([order[names[target.index]] for target in snapshot.ost]),
-            np.array([float(target.size) for target in snapshot.ost]),
-            np.array([float(target.used) for target in snapshot.ost]),
-            np.array([target.state != "offline" for target in snapshot.ost]),
-            np.array([target.state == "ok" for target in snapshot.ost]),
-        ),
-        np.array(share),
-    )
+        sizes = float(target.size), float(target.used)
+        rows.append((target.index, server, *sizes, works, target.state == "ok", alive * own))
+    *columns, share = map(np.array, zip(*rows, strict=True))
+    return Targets(*columns), share
 
 
 def _io_nodes(figures: Figures, system: System | None, snapshot: Snapshot | None) -> tuple[int, Floats]:
@@ -286,15 +258,15 @@ def _paces(
         for kind in ("process", "node", "io_node", "whole", "server", "target", "metadata", "burst_buffer")
     }
     if disk is not None:
-        parts = (
+        parts: tuple[tuple[str, Any], ...] = (
             ("node", disk.bandwidth_per_client),
             ("whole", disk.max_bandwidth),
             ("server", disk.bandwidth_per_server),
             ("target", disk.bandwidth_per_target),
+            ("metadata", disk.metadata_ops_per_s),
         )
         for kind, rates in parts:
-            paces[kind] = paces[kind] or _either(rates.read, rates.write)
-        paces["metadata"] = paces["metadata"] or _pace(disk.metadata_ops_per_s)
+            paces[kind] = paces[kind] or _pace(rates)
         if paces["target"] is None and (whole := paces["whole"]) is not None and disk.targets:
             paces["target"] = Pace(whole.read / targets, whole.write / targets)
             notes.append("a target's rate is its share of the whole file system's")
@@ -304,8 +276,7 @@ def _paces(
         paces["io_node"] = paces["io_node"] or (_pace(layer.bandwidth_per_io_node) if layer else None)
         near = system.node_local()
         if near is not None:
-            rates = near.bandwidth_per_node
-            paces["burst_buffer"] = paces["burst_buffer"] or _either(rates.read, rates.write)
+            paces["burst_buffer"] = paces["burst_buffer"] or _pace(near.bandwidth_per_node)
     if snapshot is not None:
         for kind, members in (("target", snapshot.ost), ("io_node", snapshot.forwarding)):
             peaks: Sequence[float] = [member.peak.iobw for member in members if member.peak and member.peak.iobw]
@@ -318,7 +289,8 @@ def _paces(
     return {kind: pace for kind, pace in paces.items() if pace is not None}
 
 
-def _pace(speed: Speed | float | None) -> Pace | None:
+def _pace(speed: Any) -> Pace | None:
+    """The pace of a number, or of rates of reads and writes."""
     if speed is None:
         return None
     if isinstance(speed, (int, float)):
@@ -391,25 +363,21 @@ def components_of(
     parts, _ = layout_of(layout, {}, where)
     components, stated = [], float(size)
     for start, part in zip(parts.starts(), parts.components, strict=True):
+        objects = 0
         if not part.on_mdt:
             stated = float(part.size or stated)
-        wanted = part.count if part.count is not None else count
-        objects = 0 if part.on_mdt else min(targets, wanted if wanted > 0 else targets)
+            wanted = part.count if part.count is not None else count
+            objects = min(targets, wanted if wanted > 0 else targets)
         components.append(Component(float(start), part.end and float(part.end), objects, stated))
     return tuple(components)
 
 
 def components_of_plan(extents: Sequence[PlacedExtent]) -> tuple[Component, ...]:
     """Components that a plan sets. The last extends to the end of the file."""
-    last = len(extents)
+    ends = [*(float(extent.end) for extent in extents[:-1]), None]
     return tuple(
-        Component(
-            float(extent.start),
-            None if number == last else float(extent.end),
-            len(extent.osts),
-            float(extent.set_stripe_size),
-        )
-        for number, extent in enumerate(extents, start=1)
+        Component(float(extent.start), end, len(extent.osts), float(extent.set_stripe_size))
+        for extent, end in zip(extents, ends, strict=True)
     )
 
 
@@ -576,12 +544,7 @@ class Placer:
 
 def in_turn(server: Ints) -> Ints:
     """Targets in round-robin order: the first of each server, then the second of each. Shape (targets,)."""
-    rank = np.zeros(len(server), dtype=np.int64)
-    seen: dict[int, int] = {}
-    for number, owner in enumerate(server.tolist()):
-        rank[number] = seen.get(owner, 0)
-        seen[owner] = rank[number] + 1
-    return np.lexsort((server, rank))
+    return np.lexsort((server, np.array(turns_of(server.tolist()))))
 
 
 def turns_of(ranks: Iterable[int | None]) -> list[int]:

@@ -90,25 +90,15 @@ class Played:
     @property
     def makespans(self) -> Floats:
         """End of the last job in each run, in seconds, shape (runs,); inf if a job never ends."""
-        return np.array([_makespan(run) for _, run in self.runs])
+        # A phase that never starts waits for a phase that never ends.
+        ends = (np.where(np.isnan(run.phase_end), np.inf, run.phase_end) for _, run in self.runs)
+        return np.array([float(end.max(initial=0.0)) for end in ends])
 
     @property
     def median(self) -> int:
         """Index of the run with the (lower) median makespan."""
         order = np.argsort(self.makespans, kind="stable")
         return int(order[(len(order) - 1) // 2])
-
-
-def _makespan(run: SimulatedRun) -> float:
-    # A phase that never starts waits for a phase that never ends.
-    return float(np.where(np.isnan(run.phase_end), np.inf, run.phase_end).max(initial=0.0))
-
-
-def tolerance_for(flows: int, tolerance: float | None) -> float:
-    """The given tolerance, or else 0 for few flows and `TOLERANCE` for many."""
-    if tolerance is not None:
-        return tolerance
-    return 0.0 if flows <= EXACT else TOLERANCE
 
 
 def play(
@@ -158,23 +148,17 @@ def play(
     for seed in seeds:
         placer = Placer(machine.targets, placement, seed)
         built = build(
-            jobs,
-            machine,
-            placer,
-            choices,
-            pieces=pieces,
-            serial=serial,
-            layout=variant.layout,
-            where=where,
+            jobs, machine, placer, choices, pieces=pieces, serial=serial, layout=variant.layout, where=where
         )
-        if len(built.work.count) * len(seeds) > MAX_RUN:
+        flows = len(built.work.count)
+        if flows * len(seeds) > MAX_RUN:
             raise InputError(
-                f"{len(built.work.count):,} flows with {len(seeds):,} seeds",
+                f"{flows:,} flows with {len(seeds):,} seeds",
                 where=where,
                 todo=f"at most {MAX_RUN:,} flows over all seeds: use fewer seeds",
             )
         changes = _changes(failures, machine, built, where)
-        used = tolerance_for(len(built.work.count), tolerance)
+        used = (0.0 if flows <= EXACT else TOLERANCE) if tolerance is None else tolerance
         runs.append((built, run(built.work, built.resources, changes, tolerance=used, keep_steps=True)))
     return Played(
         variant, placement, serial, pieces, plans, machine, jobs, choices, runs, changes, used, lacks, notes
@@ -182,20 +166,12 @@ def play(
 
 
 def _refuse_unmoving(jobs: Sequence[Job], machine: Machine, where: str) -> None:
-    for reads, word in ((True, "read"), (False, "write")):
-        operations = {"read", "stage_in"} if reads else {"write", "stage_out"}
-        job = next(
-            (
-                job
-                for job in jobs
-                for phase in job.phases
-                if phase.operation in operations and phase.bytes and phase.storage == "file_system"
-            ),
-            None,
-        )
+    moving = [(job, phase) for job in jobs for phase in job.phases if phase.bytes and phase.storage == "file_system"]
+    for word, stages_of in (("read", "stage_in"), ("write", "stage_out")):
+        job = next((job for job, phase in moving if phase.operation in {word, stages_of}), None)
         for kind in ("node", "io_node", "whole", "server", "target"):
             stage = machine.stages.get(kind)
-            if job is not None and stage is not None and stage.pace.of(reads=reads) == 0:
+            if job is not None and stage is not None and stage.pace.of(reads=word == "read") == 0:
                 raise InputError(
                     f"machine.{kind} {word}s 0 bytes per second: job {job.name!r} would never end",
                     where=where,
@@ -419,45 +395,25 @@ def _with_alone(
     where: str,
 ) -> schema.SimulatedVariant:
     jobs = []
+    once = scenario.model_copy(update={"seeds": [scenario.seeds[played.median]]})
     for job in outcome.jobs:
-        by_itself = play(
-            scenario.model_copy(update={"seeds": [scenario.seeds[played.median]]}),
-            played.variant,
-            named,
-            tolerance=tolerance,
-            where=where,
-            only=job.name,
-        )
-        end = float(by_itself.makespans[0])
-        length = end - job.begin_s
-        slower = None if job.end_s is None or not np.isfinite(end) or length <= 0 else job.end_s - job.begin_s
-        jobs.append(
-            job.model_copy(
-                update={
-                    "alone_s": _finite(length),
-                    "slowdown": None if slower is None else slower / length,
-                }
-            )
-        )
+        by_itself = play(once, played.variant, named, tolerance=tolerance, where=where, only=job.name)
+        length = float(by_itself.makespans[0]) - job.begin_s
+        slowdown = (job.end_s - job.begin_s) / length if job.end_s is not None and 0 < length < np.inf else None
+        jobs.append(job.model_copy(update={"alone_s": _finite(length), "slowdown": slowdown}))
     return outcome.model_copy(update={"jobs": jobs})
 
 
 def _expected(played: Sequence[Played]) -> Expected | None:
     """Speed-up of the last variant over the first, seed by seed if both are random."""
     first, last = played[0], played[-1]
-    first_spans, other = (
-        np.broadcast_arrays(first.makespans, last.makespans) if _pairs(first, last) else (None, None)
-    )
-    if (
-        first_spans is None
-        or other is None
-        or not (np.isfinite(first_spans).all() and np.isfinite(other).all())
-    ):
+    runs = {len(first.runs), len(last.runs)}
+    if (len(runs) > 1 and 1 not in runs) or not np.isfinite([*first.makespans, *last.makespans]).all():
         return None
     before, after = float(first.makespans[first.median]), float(last.makespans[last.median])
     if not before or not after:
         return None
-    gains = first_spans / other
+    gains = first.makespans / last.makespans
     many = len(gains) > 1
     return Expected(
         metric="makespan_s",
@@ -471,10 +427,6 @@ def _expected(played: Sequence[Played]) -> Expected | None:
     )
 
 
-def _pairs(first: Played, last: Played) -> bool:
-    return len(first.runs) == len(last.runs) or 1 in {len(first.runs), len(last.runs)}
-
-
 def _never(played: Sequence[Played]) -> Iterable[schema.Left]:
     for trial in played:
         built, run = max(trial.runs, key=lambda pair: int(np.count_nonzero(~np.isfinite(pair[1].phase_end))))
@@ -483,8 +435,7 @@ def _never(played: Sequence[Played]) -> Iterable[schema.Left]:
             stuck = [n for n in rows if run.phase_end[n] == np.inf]
             if not stuck:
                 continue
-            phase = built.work.phases[stuck[0]]
-            flows = range(phase.flows.start, phase.flows.stop)
+            flows = built.work.phases[stuck[0]].flows
             ends = run.flow_end[flows.start : flows.stop]
             count = int(built.work.count[flows.start : flows.stop][~np.isfinite(ends)].sum())
             waiting = sum(np.isnan(run.phase_end[n]) for n in rows)
@@ -499,14 +450,12 @@ def _never(played: Sequence[Played]) -> Iterable[schema.Left]:
 
 def _why(played: Played, built: Built, run: SimulatedRun, number: int) -> str:
     """Words for the resources without capacity on the path of a phase that never ends."""
-    flows = built.work.phases[number].flows
     resources: set[int] = set()
-    for flow in range(flows.start, flows.stop):
+    for flow in built.work.phases[number].flows:
         if np.isfinite(run.flow_end[flow]):
             continue
-        low, high = built.work.chain[flow]
-        use = built.work.use
-        resources |= set(use.resource[use.first[low] : use.first[high]].tolist())
+        low, high = built.work.use.first[built.work.chain[flow]]
+        resources |= set(built.work.use.resource[low:high].tolist())
     dead = {change.resource for change in played.changes if change.factor == 0.0}
     dead |= set(np.flatnonzero(built.resources.capacity == 0).tolist())
     names = []

@@ -31,15 +31,13 @@ def forward_body(plan: plans.ForwardPlan) -> list[str]:
 
 def forward_missing(plan: plans.ForwardPlan) -> list[str]:
     """Omissions of the plan, as parts of a sentence."""
-    parts = []
-    if plan.unplaced:
-        parts.append(f"{counted(len(plan.unplaced), 'job')} unplaced")
-    if plan.over_capacity:
-        parts.append(f"{plan.after.over:,} of {counted(plan.after.io_nodes, 'I/O node')} not there")
-    if plan.no_data:
-        jobs = {left.name for left in plan.no_data}
-        parts.append(f"figures of {counted(len(jobs), 'job')} missing or estimated")
-    return parts
+    jobs = {left.name for left in plan.no_data}
+    omitted = (
+        (plan.unplaced, f"{counted(len(plan.unplaced), 'job')} unplaced"),
+        (plan.over_capacity, f"{plan.after.over:,} of {counted(plan.after.io_nodes, 'I/O node')} not there"),
+        (plan.no_data, f"figures of {counted(len(jobs), 'job')} missing or estimated"),
+    )
+    return [text for some, text in omitted if some]
 
 
 def _forward_headline(plan: plans.ForwardPlan) -> str:
@@ -127,12 +125,11 @@ def replay_body(plan: plans.ReplayPlan) -> list[str]:
 
 def replay_missing(plan: plans.ReplayPlan) -> list[str]:
     """Omissions of the plan, as parts of a sentence."""
-    parts = []
-    if plan.after.over:
-        parts.append(f"{plan.after.over:,} of {counted(plan.after.io_nodes or 0, 'I/O node')} not there")
-    if plan.no_data:
-        parts.append(f"figures of {counted(len(plan.no_data), 'job')} estimated")
-    return parts
+    omitted = (
+        (plan.after.over, f"{plan.after.over or 0:,} of {counted(plan.after.io_nodes or 0, 'I/O node')} not there"),
+        (plan.no_data, f"figures of {counted(len(plan.no_data), 'job')} estimated"),
+    )
+    return [text for some, text in omitted if some]
 
 
 def _replay_headline(plan: plans.ReplayPlan) -> str:
@@ -152,15 +149,8 @@ def _replay_headline(plan: plans.ReplayPlan) -> str:
 
 
 def _replay_row(job: plans.QueuedJob) -> tuple[str, ...]:
-    return (
-        one_line(job.name),
-        _numbers(job.periods),
-        f"{job.nodes:,}",
-        format_seconds(job.start_s - job.submit_s),
-        format_seconds(job.start_s),
-        format_seconds(job.end_s),
-        format_rate(job.bandwidth),
-    )
+    times = map(format_seconds, (job.start_s - job.submit_s, job.start_s, job.end_s))
+    return one_line(job.name), _numbers(job.periods), f"{job.nodes:,}", *times, format_rate(job.bandwidth)
 
 
 def _numbers(periods: Sequence[plans.JobPeriod]) -> str:
@@ -193,11 +183,8 @@ def _queue_outcomes(compared: Sequence[plans.QueueOutcome]) -> Iterable[str]:
     yield ""
     rows = [
         (
-            outcome.policy,
-            format_rate(outcome.bandwidth),
-            format_seconds(outcome.makespan_s),
-            format_seconds(outcome.waited_s),
-            _assigned(outcome),
+            outcome.policy, format_rate(outcome.bandwidth), format_seconds(outcome.makespan_s),
+            format_seconds(outcome.waited_s), _assigned(outcome),
             "unknown" if outcome.changes is None else f"{outcome.changes:,}",
         )
         for outcome in compared

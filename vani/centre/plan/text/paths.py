@@ -11,7 +11,7 @@ from vani.schema.host_list import HostList
 from vani.units import counted, format_rate, format_share, lfs_size
 
 if TYPE_CHECKING:
-    from vani.centre.plan.schema.plans import Flow, JobPath, MappedNodes, PathPlan
+    from vani.centre.plan.schema.plans import JobPath, MappedNodes, PathPlan
 
 _NAMED: Final = 4
 """Maximum number of nodes to name; for more, only their number is shown."""
@@ -42,18 +42,16 @@ def path_body(plan: PathPlan) -> list[str]:
 
 def path_missing(plan: PathPlan) -> list[str]:
     """Omissions of the plan, as parts of a sentence."""
-    parts = []
-    if plan.unplaced:
-        parts.append(f"{counted(len(plan.unplaced), 'job')} unplaced")
     jobs = {job.name for job in plan.jobs}
-    short = [left for left in plan.over_capacity if left.name in jobs]
-    if short:
-        parts.append(f"demand of {counted(len(short), 'job')} not met")
-    if len(short) < len(plan.over_capacity):
-        parts.append(f"{counted(len(plan.over_capacity) - len(short), 'node')} over a peak")
-    if plan.no_data:
-        parts.append(f"figures of {counted(len({left.name for left in plan.no_data}), 'part')} missing")
-    return parts
+    short = sum(left.name in jobs for left in plan.over_capacity)
+    nodes, no_data = len(plan.over_capacity) - short, {left.name for left in plan.no_data}
+    omitted = (
+        (plan.unplaced, f"{counted(len(plan.unplaced), 'job')} unplaced"),
+        (short, f"demand of {counted(short, 'job')} not met"),
+        (nodes, f"{counted(nodes, 'node')} over a peak"),
+        (no_data, f"figures of {counted(len(no_data), 'part')} missing"),
+    )
+    return [text for some, text in omitted if some]
 
 
 def _headline(plan: PathPlan) -> str:
@@ -81,7 +79,7 @@ def _row(job: JobPath) -> tuple[str, ...]:
         one_line(job.name),
         _named([row.forwarding for row in job.map]),
         _named([flow.storage for flow in job.flows]),
-        _named([str(flow.ost) for flow in sorted(job.flows, key=_ost)]),
+        _named(map(str, sorted(flow.ost for flow in job.flows))),
         f"{job.nodes:,}",
         ", ".join(demand) or "unknown",
         "" if job.binds is None else _BINDS[job.binds],
@@ -93,10 +91,6 @@ def _carried(met: float, bound: float | None) -> str:
     """The share carried, and its upper bound if the two may differ."""
     share = format_share(met)
     return share if bound is None or met >= bound - 1e-4 else f"{share} (at most {format_share(bound)})"
-
-
-def _ost(flow: Flow) -> int:
-    return flow.ost
 
 
 def _named(names: Iterable[str]) -> str:
@@ -118,28 +112,22 @@ def _layer(plan: PathPlan, number: int) -> tuple[str, ...]:
     )
 
 
-def _map(jobs: Sequence[JobPath]) -> Iterable[str]:
+def _map(jobs: Sequence[JobPath]) -> list[str]:
     rows = [
         f"  {one_line(job.name)}: {row.hosts or _numbers(row.first, row.nodes)} -> {one_line(row.forwarding)}"
         for job in jobs
         for row in job.map
     ]
-    if rows:
-        yield ""
-        yield "Forwarding node of each compute node:"
-        yield from listed(rows)
+    return ["", "Forwarding node of each compute node:", *listed(rows)] if rows else []
 
 
 def _numbers(first: int, nodes: int) -> str:
     return f"node {first:,}" if nodes == 1 else f"nodes {first:,} to {first + nodes - 1:,}"
 
 
-def _settings(jobs: Sequence[JobPath]) -> Iterable[str]:
+def _settings(jobs: Sequence[JobPath]) -> list[str]:
     rows = [row for job in jobs for row in _of_job(job)]
-    if rows:
-        yield ""
-        yield "Settings (--format yaml states why others are unchanged):"
-        yield from listed(rows)
+    return ["", "Settings (--format yaml states why others are unchanged):", *listed(rows)] if rows else []
 
 
 def _of_job(job: JobPath) -> Iterable[str]:

@@ -28,7 +28,7 @@ def place_body(plan: PlacePlan) -> list[str]:
     """The balance, and the place of each file."""
     return [
         _headline(plan),
-        _pinning(plan),
+        one_line(_pinning(plan)),
         "",
         *table(("", "OST Cost", "OSS Cost", "time", "fullest OST"), list(_costs(plan))),
         "",
@@ -72,7 +72,7 @@ def _headline(plan: PlacePlan) -> str:
 
 
 def _pinning(plan: PlacePlan) -> str:
-    return f"{'Worth pinning' if plan.pin else 'Better left to Lustre'}: {one_line(plan.pin_reason)}."
+    return f"{'Worth pinning' if plan.pin else 'Better left to Lustre'}: {plan.pin_reason}."
 
 
 def _costs(plan: PlacePlan) -> Iterable[tuple[str, ...]]:
@@ -111,18 +111,12 @@ def _rows(files: Sequence[PlacedFile]) -> Iterable[tuple[str, ...]]:
             name = ""
 
 
-def _sizes(plan: PlacePlan) -> Iterable[str]:
+def _sizes(plan: PlacePlan) -> list[str]:
     """The purpose of each stripe size."""
-    sizes = dict.fromkeys(
-        (extent.set_stripe_size, extent.size_for)
-        for file in plan.files
-        for extent in file.extents
-        if extent.on_mdt is None
-    )
-    if sizes:
-        yield ""
-        yield "Stripe sizes:"
-        yield from listed([f"  {lfs_size(size)}: {PURPOSES[purpose]}" for size, purpose in sizes])
+    extents = [extent for file in plan.files for extent in file.extents if extent.on_mdt is None]
+    sizes = dict.fromkeys((extent.set_stripe_size, extent.size_for) for extent in extents)
+    rows = [f"  {lfs_size(size)}: {PURPOSES[purpose]}" for size, purpose in sizes]
+    return ["", "Stripe sizes:", *listed(rows)] if rows else []
 
 
 def _answers(plan: PlacePlan) -> Iterable[str]:
@@ -167,7 +161,7 @@ def _lines(plan: PlacePlan) -> Iterator[str]:
         yield _comment(f"  from {source.kind} {source.path or 'given in memory'}, SHA-256 {source.sha256}")
     if parts := place_missing(plan):
         yield _comment(f"Incomplete: {', '.join(parts)}.")
-    yield _comment(f"{'Worth pinning' if plan.pin else 'Better left to Lustre'}: {plan.pin_reason}.")
+    yield _comment(_pinning(plan))
     sizes = dict.fromkeys(
         (extent.set_stripe_size, extent.size_for) for file in plan.files for extent in file.extents if extent.osts
     )

@@ -31,29 +31,24 @@ _STAGES: Final = {
 
 def simulate_body(plan: SimulatePlan) -> list[str]:
     """The end of each job, and what limits it."""
-    lines: list[str] = []
-    if plan.outcomes:
-        lines += [_headline(plan)]
-        if len(plan.outcomes) > 1:
-            lines += ["", *_compared(plan.outcomes)]
-        for outcome in plan.outcomes[-1:]:
-            lines += ["", *_jobs(outcome)]
-            # If nothing ever moved, no stage was used.
-            lines += ["", *_stages(outcome)] if outcome.by_stage else []
-    return lines
+    if not plan.outcomes:
+        return []
+    lines, last = [_headline(plan)], plan.outcomes[-1]
+    lines += ["", *_compared(plan.outcomes)] if len(plan.outcomes) > 1 else []
+    lines += ["", *_jobs(last)]
+    # If nothing ever moved, no stage was used.
+    return [*lines, "", *_stages(last)] if last.by_stage else lines
 
 
 def simulate_missing(plan: SimulatePlan) -> list[str]:
     """Jobs that never end, do not fit or are unknown, as parts of a sentence."""
-    parts = []
-    if plan.unplaced:
-        jobs = {left.name for left in plan.unplaced}
-        parts.append(f"{counted(len(jobs), 'job')} never {'ends' if len(jobs) == 1 else 'end'}")
-    if plan.over_capacity:
-        parts.append("targets would exceed their capacity")
-    if plan.no_data:
-        parts.append(f"{counted(len(plan.no_data), 'figure')} missing")
-    return parts
+    jobs = {left.name for left in plan.unplaced}
+    omitted = (
+        (jobs, f"{counted(len(jobs), 'job')} never {'ends' if len(jobs) == 1 else 'end'}"),
+        (plan.over_capacity, "targets would exceed their capacity"),
+        (plan.no_data, f"{counted(len(plan.no_data), 'figure')} missing"),
+    )
+    return [text for some, text in omitted if some]
 
 
 def _headline(plan: SimulatePlan) -> str:
@@ -70,31 +65,28 @@ def _headline(plan: SimulatePlan) -> str:
 
 
 def _end(outcome: SimulatedVariant) -> str:
-    end = "never end" if len(outcome.jobs) > 1 else "never ends"
-    if outcome.makespan_s is not None:
-        end = f"{'end' if len(outcome.jobs) > 1 else 'ends'} after {format_seconds(outcome.makespan_s)}"
-    return end + _range(outcome)
+    end = "end" if len(outcome.jobs) > 1 else "ends"
+    when = f"never {end}" if outcome.makespan_s is None else f"{end} after {format_seconds(outcome.makespan_s)}"
+    return when + _range(outcome)
+
+
+def _time(seconds: float | None) -> str:
+    return "never" if seconds is None else format_seconds(seconds)
 
 
 def _range(outcome: SimulatedVariant) -> str:
     if outcome.runs < 2 or outcome.low_s is None:
         return ""
-    low, high = (
-        format_seconds(outcome.low_s),
-        "never" if outcome.high_s is None else format_seconds(outcome.high_s),
-    )
-    return (
-        f" (with each of {outcome.runs:,} seeds)"
-        if low == high
-        else f" ({low} to {high} over {outcome.runs:,} seeds)"
-    )
+    low, high = _time(outcome.low_s), _time(outcome.high_s)
+    seeds = f"{outcome.runs:,} seeds"
+    return f" (with each of {seeds})" if low == high else f" ({low} to {high} over {seeds})"
 
 
 def _compared(outcomes: Sequence[SimulatedVariant]) -> list[str]:
     rows = [
         (
             one_line(outcome.name),
-            ("never" if outcome.makespan_s is None else format_seconds(outcome.makespan_s)) + _range(outcome),
+            _time(outcome.makespan_s) + _range(outcome),
             _rate(outcome.read),
             _rate(outcome.write),
             "" if outcome.ost_cost is None else f"{outcome.ost_cost:.2f}",
@@ -111,16 +103,7 @@ def _rate(rate: float | None) -> str:
 
 def _jobs(outcome: SimulatedVariant) -> list[str]:
     slower = any(job.slowdown is not None for job in outcome.jobs)
-    head = (
-        "job",
-        "begins",
-        "ends",
-        "moves",
-        "read",
-        "write",
-        *(["slowdown"] if slower else []),
-        "limited by",
-    )
+    head = ("job", "begins", "ends", "moves", "read", "write", *(["slowdown"] if slower else []), "limited by")
     return table(head, [_job(job, slower=slower) for job in outcome.jobs])
 
 
@@ -133,7 +116,7 @@ def _job(job: SimulatedJob, *, slower: bool) -> tuple[str, ...]:
     return (
         one_line(job.name),
         format_seconds(job.begin_s),
-        "never" if job.end_s is None else format_seconds(job.end_s),
+        _time(job.end_s),
         format_bytes(job.bytes),
         _rate(job.read),
         _rate(job.write),
@@ -180,29 +163,22 @@ def drawn(plan: SimulatePlan, what: Literal["rates", "stages"]) -> Drawing:
     end = times[-1][1]
     if what == "rates":
         most = max(lines, key=lambda line: max(line[1]))
-        described = (
-            f"Of {counted(len(lines), 'job')} in {variant}, {name(most[0])} reaches {format_rate(max(most[1]))}; the "
-            f"last ends after {format_seconds(end)}."
-        )
         return Drawing(
             "Bytes per second of each job, all its processes together. Look for jobs that slow each other down.",
-            described,
+            f"Of {counted(len(lines), 'job')} in {variant}, {name(most[0])} reaches {format_rate(max(most[1]))}; the "
+            f"last ends after {format_seconds(end)}.",
             _spec(lines, times, size_axis("bytes per second of a job", per_second=True)),
             _table(lines, times, "bytes/s"),
             title="Rates of jobs",
             kind="simulated-rates",
         )
-    mean = {
-        kind: sum(v * (b - a) for v, (a, b) in zip(values, times, strict=True)) / end
-        for kind, values in lines
-    }
-    busiest = max(mean, key=lambda kind: mean[kind])
+    mean = {kind: sum(v * (b - a) for v, (a, b) in zip(values, times, strict=True)) / end for kind, values in lines}
+    busiest = max(mean, key=mean.__getitem__)
+    axis = {"title": "busy share of the busiest member", "labelExpr": SHARE, "tickCount": 5}
     return Drawing(
         "Busy share of the busiest member of each stage. A stage that stays at 100 % limits the jobs.",
         f"In {variant}, the busiest is {busiest}: {format_share(min(1.0, mean[busiest]))} of {format_seconds(end)}.",
-        _spec(
-            lines, times, {"title": "busy share of the busiest member", "labelExpr": SHARE, "tickCount": 5}
-        ),
+        _spec(lines, times, axis),
         _table(lines, times, "share"),
         title="How busy stages are",
         kind="simulated-stages",
@@ -232,11 +208,12 @@ def _busy(plan: SimulatePlan) -> list[tuple[str, list[float]]]:
 
 
 def _spec(lines: _Lines, times: Sequence[tuple[float, float]], axis: dict[str, Any]) -> dict[str, Any]:
-    values = []
-    for label, amounts in lines:
-        for (begin, _), amount in zip(times, amounts, strict=True):
-            values.append({"s": number(begin), "what": name(label), "value": number(amount)})
-        values.append({"s": number(times[-1][1]), "what": name(label), "value": number(amounts[-1])})
+    moments = [*(begin for begin, _ in times), times[-1][1]]
+    values = [
+        {"s": number(moment), "what": name(label), "value": number(amount)}
+        for label, amounts in lines
+        for moment, amount in zip(moments, [*amounts, amounts[-1]], strict=True)
+    ]
     return chart(
         values,
         220,
