@@ -29,13 +29,12 @@ from typing import TYPE_CHECKING, Final
 from vani.advisors.access_table import rows_of, small_time_share
 from vani.advisors.data_files import parts_of
 from vani.advisors.gains import is_measurable, within
-from vani.advisors.rule import Finding, Perhaps, Rule
+from vani.advisors.rule import Finding, Gain, Perhaps, Rule
 from vani.advisors.small_requests import SMALL
 from vani.models.verdict import verdict_of
 from vani.units import format_number, format_seconds, format_share
 
 if TYPE_CHECKING:
-    from vani.advisors.rule import Finding, Gain
     from vani.models.io_time import IOTime
     from vani.schema.advice import NoRecommendation
     from vani.schema.profile import IOStats, Profile

@@ -7,13 +7,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from vani.advisors.placement import own_stripes, present_stripes
-from vani.advisors.rule import Perhaps
+from vani.advisors.rule import Finding, Perhaps
 from vani.models.calibration import ANCHOR
 from vani.models.stripe_count import CLIENT_RATE
 from vani.units import format_rate
 
 if TYPE_CHECKING:
-    from vani.advisors.rule import Finding
     from vani.schema.profile import FileEntity, Profile
     from vani.schema.system import FileSystem, System
 

@@ -17,7 +17,7 @@ import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from vani.advisors.catalogue import find, patterns, pick
 from vani.advisors.commands import comment
@@ -70,11 +70,6 @@ from vani.schema.saved_profile import ProfilePart, SavedProfile, most_important
 from vani.schema.system import System
 from vani.schema.unknown import supply_of
 from vani.units import format_seconds, format_share
-
-if TYPE_CHECKING:
-    from vani.models.io_time import IOTime
-    from vani.schema.profile import Profile
-
 
 Thresholds = Mapping[str, Mapping[str, Number | str]]
 

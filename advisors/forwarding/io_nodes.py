@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING
 from vani.advisors.commands import Launcher, comment, launcher_name, launcher_of, quoted_path
 from vani.advisors.rule import Evidence, Finding, Gain, Rule, Target, TunableSetting, Verdict, figures
 from vani.models import forwarding
-from vani.models.forwarding import STRIDED, pattern_of, traffic_of
+from vani.models.forwarding import STRIDED, Pattern, Traffic, pattern_of, traffic_of
 from vani.models.run_time import of_profile_s
 from vani.units import GiB, KiB, MiB, counted, format_bytes, format_rate, format_seconds, format_share
 
 if TYPE_CHECKING:
-    from vani.models.forwarding import Pattern, Traffic
     from vani.schema.profile import Profile
     from vani.schema.system import Forwarding, System
 

@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING
 
 from vani.advisors.commands import comment, quoted_path
 from vani.advisors.folder_table import Folders, at_most, beyond, folder_table, folders_of, is_written, room_of
-from vani.advisors.placement import keeps_own_layout, places
+from vani.advisors.placement import Lustre, keeps_own_layout, places
 from vani.advisors.rule import Answer, Finding, Gain, Rule, Verdict, figures
 from vani.models.pfl import Component, Layout
 from vani.models.striping import STRIPE_UNIT
 from vani.units import GiB, format_bytes, format_count, format_share, lfs_size
 
 if TYPE_CHECKING:
-    from vani.advisors.placement import Lustre
     from vani.schema.profile import Folder, Profile
     from vani.schema.system import FileSystem, System
 

@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING
 from vani.advisors.commands import comment, quoted_path
 from vani.advisors.data_files import SERVED, share_of
 from vani.advisors.folder_table import Folders, folder_table, folders_of
-from vani.advisors.placement import places
+from vani.advisors.placement import Lustre, places
 from vani.advisors.rule import Evidence, Finding, Gain, Rule, Verdict
 from vani.units import format_count, format_share
 
 if TYPE_CHECKING:
-    from vani.advisors.placement import Lustre
     from vani.schema.profile import Profile
     from vani.schema.system import System
 

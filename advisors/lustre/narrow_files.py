@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING
 
 from vani.advisors.commands import command_lines
 from vani.advisors.data_files import SERVED, SHOWN, app_of, extent, share_of
-from vani.advisors.placement import default_stripes, keeps_own_layout, places
+from vani.advisors.placement import Lustre, default_stripes, keeps_own_layout, places
 from vani.advisors.rule import Evidence, Finding, Rule, Target, Verdict
 from vani.models.run_time import of_files_s
 from vani.units import GiB, format_count
 
 if TYPE_CHECKING:
-    from vani.advisors.placement import Lustre
     from vani.schema.profile import FileEntity, Profile
     from vani.schema.system import System
 

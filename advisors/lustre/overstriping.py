@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING
 
 from vani.advisors.commands import command_lines
 from vani.advisors.data_files import extent, folder_of, only
-from vani.advisors.placement import keeps_own_layout, places, present_stripes
+from vani.advisors.placement import Lustre, keeps_own_layout, places, present_stripes
 from vani.advisors.rule import Evidence, Finding, Perhaps, Rule, Verdict, figures
 from vani.models.run_time import of_files_s
 from vani.models.stripe_count import LUSTRE_MAX_STRIPES
 from vani.units import MiB, format_bytes, lfs_size
 
 if TYPE_CHECKING:
-    from vani.advisors.placement import Lustre
     from vani.schema.profile import FileEntity, Profile
     from vani.schema.system import FileSystem, System
 

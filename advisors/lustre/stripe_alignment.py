@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING
 
 from vani.advisors.commands import command_lines
 from vani.advisors.data_files import extent, folder_of, only
-from vani.advisors.placement import keeps_own_layout, own_stripes, places, present_stripes, site_rule
+from vani.advisors.placement import Lustre, keeps_own_layout, own_stripes, places, present_stripes, site_rule
 from vani.advisors.rule import Evidence, Finding, Perhaps, Rule, Verdict, figures
 from vani.models.run_time import of_files_s
 from vani.models.striping import STRIPE_UNIT
 from vani.units import KiB, MiB, format_bytes, format_share, lfs_size
 
 if TYPE_CHECKING:
-    from vani.advisors.placement import Lustre
     from vani.schema.profile import FileEntity, Profile
     from vani.schema.system import System
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from vani.advisors.commands import command_lines, quoted_path
 from vani.advisors.data_files import SHOWN, Item, app_of, data_files, extent, files_of, folder_of
 from vani.advisors.movers import moved_in
-from vani.advisors.placement import keeps_own_layout, own_stripes, places, present_stripes
+from vani.advisors.placement import Lustre, keeps_own_layout, own_stripes, places, present_stripes
 from vani.advisors.rule import Evidence, Finding, Perhaps, Rule, Target, TunableSetting, Verdict
 from vani.advisors.small_requests import SMALL, sizes_of, small_share
 from vani.models import stripe_count
@@ -17,7 +17,6 @@ from vani.models.run_time import of_files_s
 from vani.units import MiB, counted, format_bytes, format_count, format_rate
 
 if TYPE_CHECKING:
-    from vani.advisors.placement import Lustre
     from vani.schema.profile import Profile
     from vani.schema.system import System
 

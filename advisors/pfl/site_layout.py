@@ -5,16 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from vani.advisors.data_files import extent, only
-from vani.advisors.placement import exception, places
+from vani.advisors.placement import Lustre, exception, places
 from vani.advisors.rule import Evidence, Finding, Rule, Verdict, figures
 from vani.errors import InputError
-from vani.models.pfl import parse_options, usage
+from vani.models.pfl import Layout, parse_options, usage
 from vani.models.run_time import of_files_s
 from vani.units import format_bytes
 
 if TYPE_CHECKING:
-    from vani.advisors.placement import Lustre
-    from vani.models.pfl import Layout
     from vani.schema.profile import FileEntity, Profile
     from vani.schema.system import FileSystem, System
 

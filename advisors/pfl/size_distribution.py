@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from vani.advisors.commands import command_lines
 from vani.advisors.data_files import SHOWN, app_of, extent
 from vani.advisors.movers import movers_of, nodes_between
-from vani.advisors.placement import keeps_own_layout, places, site_rule, targets_text
+from vani.advisors.placement import Lustre, keeps_own_layout, places, site_rule, targets_text
 from vani.advisors.rule import Evidence, Finding, Gain, Perhaps, Rule, Target, Verdict
 from vani.models import stripe_count
 from vani.models.calibration import SPREAD
@@ -19,7 +19,6 @@ from vani.models.striping import neighbour_distance
 from vani.units import GiB, MiB, counted, format_bytes, format_count
 
 if TYPE_CHECKING:
-    from vani.advisors.placement import Lustre
     from vani.schema.profile import FileEntity, Profile
     from vani.schema.system import FileSystem, StripeCurve, System
 

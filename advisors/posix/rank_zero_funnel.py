@@ -4,18 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from vani.advisors import movers
 from vani.advisors.commands import language_of
 from vani.advisors.data_files import data_files
-from vani.advisors.movers import (
-    FUNNEL_BYTES,
-    FUNNEL_PROCESSES,
-    are_plain,
-    gathers,
-    is_few,
-    is_funnel,
-    may_gather,
-    may_write_unseen,
-)
 from vani.advisors.rule import Answer, Finding, Gain, Rule, Target, Value, Verdict, figures
 from vani.models.run_time import seconds
 from vani.models.savings import PROCESS_RATE
@@ -79,8 +70,8 @@ class RankZeroFunnel(Rule):
     settles = "writers"
     sources = ("Vani paper, section IV",)
 
-    min_processes = FUNNEL_PROCESSES  # see movers.py
-    min_bytes = FUNNEL_BYTES  # see movers.py
+    min_processes = movers.FUNNEL_PROCESSES  # see movers.py
+    min_bytes = movers.FUNNEL_BYTES  # see movers.py
     # OPRAEL: 8 nodes give 4000 MiB/s in the fit of `vani/models/striping.py`.
     node_rate = 524_000_000
 
@@ -97,24 +88,24 @@ class RankZeroFunnel(Rule):
             return f"runs of {app.name} have fewer than {format_count(self.min_processes)} processes"
         if not balance.writing_processes:
             return f"no write of {app.name} is recorded"
-        if not is_few(balance, app):
+        if not movers.is_few(balance, app):
             return f"{format_count(balance.writing_processes)} processes of {app.name} write"
-        if gathers(app, profile):
+        if movers.gathers(app, profile):
             return f"{app.name} writes by collective calls, whose aggregator is one process: see MIO002"
-        if may_gather(app, profile):
+        if movers.may_gather(app, profile):
             return (
                 f"all ranks of {app.name} open the files that one writes, as in collective calls of MPI-IO, which "
                 "strace does not show"
             )
-        if may_write_unseen(app, profile):
+        if movers.may_write_unseen(app, profile):
             return f"other processes of {app.name} may write, too: calls that move data were not recorded"
         if written < self.min_bytes:
             return f"{app.name} writes {format_bytes(app.io.bytes.written)} by one process: too little to share out"
-        if not is_funnel(app, profile, processes=self.min_processes, least=self.min_bytes):
+        if not movers.is_funnel(app, profile, processes=self.min_processes, least=self.min_bytes):
             return f"the processes of {app.name} are not MPI ranks, and others have their own I/O"
         busy = seconds(app.io.busy_s.write)
         outputs = data_files(profile, lambda file: file.writers > 0 and app.name in file.apps)
-        ranks = not are_plain(app, profile)
+        ranks = not movers.are_plain(app, profile)
         kind = "rank" if ranks else "process"
         who = f"{kind} {balance.busiest_rank}" if balance.busiest_bytes >= written else "one process"
         if balance.writing_processes > 1:

@@ -44,13 +44,7 @@ from vani.analyzers.workload import Workload
 from vani.calls import FileClass, Layer
 from vani.columns import distinct
 from vani.counts import FileLayout
-from vani.schema.dataset_facts import (
-    HEAD_BYTES,
-    MAX_LOOKED_AT,
-    FormatAttributes,
-    format_of_head,
-    format_of_name,
-)
+from vani.schema import dataset_facts
 from vani.schema.job import Job
 from vani.schema.profile import Dataset, FileEntity, SizeDistribution
 from vani.schema.profile.storage import Role
@@ -70,12 +64,12 @@ def formats_on_disk(workload: Workload, used: Ints, listed: Ints) -> dict[int, s
     codes = used[workload.file_class[used] == FileClass.DATASET]
     wanted = distinct(telling_formats(codes, listed), listed).tolist()
     heads = ((code, _head(workload.paths[code])) for code in wanted)
-    return {code: name for code, head in heads if head and (name := format_of_head(head)) is not None}
+    return {code: name for code, head in heads if head and (name := dataset_facts.format_of_head(head)) is not None}
 
 
 def telling_formats(codes: Ints, listed: Ints) -> Ints:
     """Files whose first bytes determine the data set's formats: all, or the first listed ones if there are many."""
-    return codes if len(codes) <= MAX_LOOKED_AT else listed[:MAX_LOOKED_AT]
+    return codes if len(codes) <= dataset_facts.MAX_LOOKED_AT else listed[:dataset_facts.MAX_LOOKED_AT]
 
 
 def _head(path: str) -> bytes:
@@ -87,7 +81,7 @@ def _head(path: str) -> bytes:
     except (OSError, ValueError):
         return b""
     try:
-        return os.read(handle, HEAD_BYTES)
+        return os.read(handle, dataset_facts.HEAD_BYTES)
     except OSError:
         return b""
     finally:
@@ -102,8 +96,8 @@ _NETCDF_TYPES: Final = {
 
 
 def format_attributes(
-    view: View, code: int, by_calls: dict[int, FormatAttributes]
-) -> FormatAttributes | None:
+    view: View, code: int, by_calls: dict[int, dataset_facts.FormatAttributes]
+) -> dataset_facts.FormatAttributes | None:
     """Arrays of the file, from job.yaml or else from the calls that created them."""
     sampled = view.job.file_at(view.workload.paths[code]) if view.job is not None else None
     if sampled is not None and sampled.attributes is not None:
@@ -111,10 +105,10 @@ def format_attributes(
     return by_calls.get(code)
 
 
-def attributes_by_calls(view: View) -> dict[int, FormatAttributes]:
+def attributes_by_calls(view: View) -> dict[int, dataset_facts.FormatAttributes]:
     """Format attributes by file code, for files to which calls of HDF5, netCDF or PnetCDF can be assigned."""
     survey, libraries = view.measured.survey.files, view.measured.of(LibraryUse)
-    attributes_by_file: dict[int, FormatAttributes] = {}
+    attributes_by_file: dict[int, dataset_facts.FormatAttributes] = {}
     if libraries is None or not view.knows_callers or not len(survey):
         return attributes_by_file
     used = libraries.files
@@ -144,7 +138,7 @@ def note_attributes(view: View) -> Notes:
     return {"files.format_attributes": "; ".join(notes)}
 
 
-def _of_hdf5(view: View, app: int, _: Layer) -> FormatAttributes | None:
+def _of_hdf5(view: View, app: int, _: Layer) -> dataset_facts.FormatAttributes | None:
     # H5Dcreate(location, name, ...): all ranks create a dataset together, so equal names are the same dataset.
     datasets = {
         (args[0], args[1]) for _, args, _ in view.facts_of(app, "H5Dcreate1", "H5Dcreate2") if len(args) > 1
@@ -155,7 +149,7 @@ def _of_hdf5(view: View, app: int, _: Layer) -> FormatAttributes | None:
     levels = {args[1] for _, args, _ in view.facts_of(app, "H5Pset_deflate") if len(args) > 1}
     others = view.facts_of(app, "H5Pset_filter")
     words = ["hdf5", *(["gzip"] if levels else []), *(["filter"] if others else [])]
-    return FormatAttributes(
+    return dataset_facts.FormatAttributes(
         # A name at two locations is in two groups, or the file was created twice.
         datasets=len(datasets) if len({name for _, name in datasets}) == len(datasets) else None,
         # Selections in memory are dataspaces as well, so several ranks are ambiguous.
@@ -165,7 +159,7 @@ def _of_hdf5(view: View, app: int, _: Layer) -> FormatAttributes | None:
     )
 
 
-def _of_netcdf(view: View, app: int, layer: Layer) -> FormatAttributes | None:
+def _of_netcdf(view: View, app: int, layer: Layer) -> dataset_facts.FormatAttributes | None:
     # nc_def_var(ncid, name, type, ndims, ...), ncmpi_def_var likewise.
     name = "nc_def_var" if layer == Layer.NETCDF else "ncmpi_def_var"
     variables = {(args[0], args[1]): args for _, args, _ in view.facts_of(app, name) if len(args) > 3}
@@ -174,7 +168,7 @@ def _of_netcdf(view: View, app: int, layer: Layer) -> FormatAttributes | None:
     types = {_NETCDF_TYPES.get(args[2]) for args in variables.values()}
     ranks = {int(args[3]) for args in variables.values() if args[3].isdecimal() and len(args[3]) < 5}
     chunked = view.facts_of(app, "nc_def_var_chunking") or layer == Layer.NETCDF
-    return FormatAttributes(
+    return dataset_facts.FormatAttributes(
         datasets=len(variables),
         dims=max(ranks, default=None),
         type=types.pop() if len(types) == 1 else None,
@@ -259,7 +253,7 @@ def format_of_file(view: View, code: int, layer: int | None) -> str:
     sampled = view.job.file_at(path) if view.job is not None else None
     if sampled is not None and sampled.format:
         return sampled.format
-    by_name = format_of_name(path)
+    by_name = dataset_facts.format_of_name(path)
     format_ = view.measured.formats_on_disk.get(code)
     if format_ is not None:
         # NetCDF-4 files are HDF5 files, and npz files are zip files: the name distinguishes them.
@@ -395,7 +389,7 @@ def dataset(
     """
     codes = view.files
     formats, of_formats = _formats(view, codes)
-    early = len(codes) > MAX_LOOKED_AT
+    early = len(codes) > dataset_facts.MAX_LOOKED_AT
     notes: Notes = dict(of_formats) if early else {}
     sizes = size_of[codes]
     known = sizes[sizes != NO_VALUE]
@@ -470,9 +464,9 @@ def _formats(view: View, codes: NDArray[np.int64]) -> tuple[Counter[str] | None,
             codes[some].tolist(), layers[some].tolist(), looked_at[some].tolist(), strict=True
         ):
             formats[_format(view, code, layer if layer >= 0 else None, look=look)] += 1
-    if len(codes) <= MAX_LOOKED_AT:
+    if len(codes) <= dataset_facts.MAX_LOOKED_AT:
         return formats, {}
-    most = f"{MAX_LOOKED_AT:,}"
+    most = f"{dataset_facts.MAX_LOOKED_AT:,}"
     return formats, {
         "dataset.format": f"by library and suffix for all but the {most} files with most I/O time"
     }
@@ -481,4 +475,4 @@ def _formats(view: View, codes: NDArray[np.int64]) -> tuple[Counter[str] | None,
 def _format(view: View, code: int, layer: int | None, *, look: bool) -> str:
     if look:
         return format_of_file(view, code, layer)
-    return format_by_library(layer) or format_of_name(view.workload.paths[code]) or "bin"
+    return format_by_library(layer) or dataset_facts.format_of_name(view.workload.paths[code]) or "bin"

@@ -19,11 +19,10 @@ from vani.render.formats import IMAGE
 from vani.render.plots.catalogue import draw, kinds, plot_of
 from vani.render.plots.drawing import Drawing, Missing, Style
 from vani.schema.profile import Profile
-from vani.schema.settings import Option
+from vani.schema.settings import Option, PathLike
 
 if TYPE_CHECKING:
     from vani.engine.executor import Progress
-    from vani.schema.settings import PathLike
     from vani.schema.timeline import HeatMap, Source
     from vani.store.read import Store
 

@@ -25,14 +25,13 @@ from vani.cli.output import (
 from vani.cli.sources import ProfileSettings, Resources, is_trace, scheduler_files
 from vani.errors import InputError, os_errors_as
 from vani.render.formats import GRAPH, PROFILE
-from vani.schema.settings import Option
+from vani.schema.settings import Option, PathLike
 from vani.units import format_count
 
 if TYPE_CHECKING:
     from vani.cli.characterise import Characterised
     from vani.engine.executor import Progress
     from vani.schema.profile import Profile
-    from vani.schema.settings import PathLike
 
 _TABLE: Final = "write it as .yaml or .json; `vani diff FOLDER -o runs.csv` writes a line for each run"
 _OTHERS: Final = {

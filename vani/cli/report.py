@@ -29,7 +29,7 @@ from vani.schema.damage import damage
 from vani.schema.document import dumps
 from vani.schema.profile import Profile
 from vani.schema.saved_profile import FileSummary, ProfilePart, SavedProfile
-from vani.schema.settings import Option
+from vani.schema.settings import Option, PathLike
 from vani.site import contact_lines, setting
 from vani.systems import system_of
 from vani.units import format_bytes
@@ -37,7 +37,6 @@ from vani.units import format_bytes
 if TYPE_CHECKING:
     from vani.engine.executor import Progress
     from vani.render.report.model import Inputs
-    from vani.schema.settings import PathLike
 
 _NAMES = {"html": "HTML", "markdown": "Markdown", "txt": "text"}
 _AS_RANKING = {"txt": "text"}

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Self
 from pydantic import AfterValidator, BeforeValidator, Field
 
 import vani
-from vani.engine.executor import Scheduler, scheduler_of
+from vani.engine.executor import Executor, Progress, Scheduler, scheduler_of
 from vani.errors import InputError, UnknownFormatError, one_line
 from vani.schema.settings import Option, PathLike, Settings
 from vani.schema.syntax import is_document, may_be_document
@@ -21,7 +21,6 @@ from vani.site import BUDGET, setting
 from vani.units import parse_bytes
 
 if TYPE_CHECKING:
-    from vani.engine.executor import Executor, Progress
     from vani.schema.job import Job
     from vani.schema.profile import Profile
     from vani.schema.system import System

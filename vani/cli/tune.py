@@ -44,17 +44,8 @@ from vani.schema.settings import Option, PathLike, Settings
 from vani.schema.system import System
 from vani.schema.tuned import Tuned, TunedRun
 from vani.systems import system_of
+from vani.tune import session
 from vani.tune.search import extended, number_of_runs
-from vani.tune.session import (
-    DOCUMENT,
-    Session,
-    begin_folder,
-    folder_of_run,
-    fresh_folder,
-    locked,
-    run_before,
-    size_below,
-)
 from vani.units import counted, format_bytes
 
 _STATE: Final = Path("vani-tune-state")
@@ -193,7 +184,7 @@ def tune(
     advice, profile, system, db = settings.advice, settings.profile, settings.system, settings.db
     place, folder = Path(data).absolute(), settings.state.absolute()
     _refuse_unusable(command, place, settings, submission)
-    fresh = "emptied" if settings.clean else fresh_folder(command, place)
+    fresh = "emptied" if settings.clean else session.fresh_folder(command, place)
     if advice is not None:
         advice = Advice.of(advice)
     elif profile is not None:
@@ -203,7 +194,7 @@ def tune(
         # Checks that the tracer exists and can trace this command.
         trace(command, output=folder / "run-1.trace", tracer=settings.io_time, dry_run=True)
     if settings.clean:
-        begin_folder(place, is_new=False)
+        session.begin_folder(place, is_new=False)
     if db is not None:
         # Checked before the program runs for hours, so that its measurements can be stored.
         centre().open_history(db)
@@ -227,7 +218,7 @@ def tune(
         jobs=jobs,
         candidates=[],
     )
-    with locked(folder) as lock:
+    with session.locked(folder) as lock:
         tracer = settings.tracer or _tracer_here()
         if advice is None and tracer is not None:
             profile = _traced(tuned, folder, tracer, lock)
@@ -247,7 +238,7 @@ def tune(
         about = {name: getattr(subject, name) for name in ("application", "machine", "processes")}
         about |= {"nodes": tuned.nodes or subject.nodes, "candidates": candidates, "not_tried": not_tried}
         tuned = tuned.model_copy(update=about)
-        tuned.save(folder / DOCUMENT)
+        tuned.save(folder / session.DOCUMENT)
         if submission is None or jobs is None:
             if progress is not None:
                 progress(tuned)
@@ -300,7 +291,7 @@ def _confirm(
         It is not confirmed, or the traced run left files elsewhere, which further runs would overwrite. The session's
         folder is removed.
     """
-    copy, written = str(folder_of_run(tuned, 0)), 0
+    copy, written = str(session.folder_of_run(tuned, 0)), 0
     question = "No tracer is here, so it is unknown where the program writes. "
     folders: set[str] = set()
     if isinstance(profile, Path):
@@ -311,7 +302,7 @@ def _confirm(
         left = [Path(path) for path in others if Path(path).is_file()]
         folders = {str(path.parent) for path in left}
         question = f"The program writes {counted(written, 'file')} below its working folder. "
-    size = format_bytes(size_below(Path(tuned.data)))
+    size = format_bytes(session.size_below(Path(tuned.data)))
     question += f"Run it again, each time in a new copy of {tuned.data} ({size}) next to it?"
     if not folders and confirm(question):
         return
@@ -355,10 +346,10 @@ def tune_again(
     if db is not None:
         centre().open_history(db)
     jobs = tuned.jobs
-    with locked(folder) as lock:
+    with session.locked(folder) as lock:
         if more is not None:
             tuned = extended(tuned_state(state), more)
-            tuned.save(folder / DOCUMENT)
+            tuned.save(folder / session.DOCUMENT)
         if jobs is None or in_job or tuned.result is not None:
             # Read again, because data read before the lock may be outdated.
             tuned = _carried_out(tuned_state(state), folder, lock, progress, db)
@@ -375,7 +366,7 @@ def tuned_state(state: PathLike) -> Tuned:
     InputError
         There is no such session.
     """
-    place = Path(state) / DOCUMENT
+    place = Path(state) / session.DOCUMENT
     if not place.is_file():
         raise InputError(
             "contains no started session", where=state, todo="remove it, and start a session without --resume"
@@ -389,12 +380,12 @@ def _carried_out(
     if tuned.most_node_hours is not None and tuned.nodes is None:
         tuned = tuned.model_copy(update={"nodes": _nodes(None, {"most_node_hours": tuned.most_node_hours})})
     layouts = tune_trials.ScriptedLayouts(state / "layouts")
-    session = Session(tuned, state, layouts, reported_hints, progress, _io_times(tuned, state), mapped)
-    tuned = session.carry_out(lock, None if tuned.jobs is None else tuned.jobs.runs_per_job)
+    tuning = session.Session(tuned, state, layouts, reported_hints, progress, _io_times(tuned, state), mapped)
+    tuned = tuning.carry_out(lock, None if tuned.jobs is None else tuned.jobs.runs_per_job)
     result = tuned.result
     if result is not None and result.verdict == "proven":
         tuned = tuned.model_copy(update={"settings": tune_trials.kept_settings(tuned, result.candidates)})
-        tuned.save(state / DOCUMENT)
+        tuned.save(state / session.DOCUMENT)
     if db is not None:
         centre().keep_session(db, tuned, state)
     return tuned
@@ -455,7 +446,7 @@ def _traced(tuned: Tuned, state: Path, tracer: str, lock: int) -> Path:
     """Run the program once under a tracer and return the profile's path. The time of this run is not used."""
     trace = state / "trace"
     begin = [sys.executable, "-m", "vani", "trace", "-q", "--tracer", tracer, "-o", str(trace), "--"]
-    run_before(tuned, state, begin, lock)
+    session.run_before(tuned, state, begin, lock)
     profile = profile_of_trace(trace)
     profile.save(state / "profile.yaml")
     return state / "profile.yaml"

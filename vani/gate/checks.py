@@ -9,21 +9,8 @@ from fnmatch import fnmatchcase
 from functools import partial
 from typing import Any, Final, Literal, NamedTuple
 
+from vani.gate import matching
 from vani.gate.attribute import COMPARISONS, Where
-from vani.gate.matching import (
-    IDENTITIES,
-    Figures,
-    Match,
-    Names,
-    Trail,
-    Tree,
-    Value,
-    aggregated,
-    label,
-    matches,
-    stripped,
-    why_null,
-)
 from vani.gate.policy import BudgetCheck, ChangeCheck, ExceptionCheck, RulesCheck
 from vani.gate.tolerance import Dimension, shown
 from vani.schema.advice import Advice, Recommendation
@@ -86,7 +73,7 @@ def outcome(
 
 def outcome_at(
     check: BudgetCheck | ChangeCheck,
-    match: Match | None,
+    match: matching.Match | None,
     kind: Kind,
     status: Status,
     level: Level,
@@ -111,7 +98,7 @@ def outcome_at(
     )
 
 
-def _stripped_target(match: Match) -> str | None:
+def _stripped_target(match: matching.Match) -> str | None:
     """The stripped path of the file that a match belongs to, or another target as it is."""
     identities = [step for step in match.trail if isinstance(step, tuple)]
     return str(identities[-1][0]) if identities and isinstance(identities[-1][0], str) else match.target
@@ -121,7 +108,7 @@ class Pending(NamedTuple):
     """An outcome whose text is written only if it is listed, because 10,000 passing files become one sentence."""
 
     status: Status
-    trail: Trail
+    trail: matching.Trail
     closeness: float
     write: Callable[[], Outcome]
 
@@ -152,9 +139,9 @@ def _summary(same: Sequence[Pending]) -> Outcome:
 _NAMED: Final = 5
 
 
-def judge_budget(check: BudgetCheck, figures: Figures, names: Names) -> list[Outcome]:
+def judge_budget(check: BudgetCheck, figures: matching.Figures, names: matching.Names) -> list[Outcome]:
     """One outcome for each place that the attribute matches, or an unknown one if it matches nothing."""
-    matched = [match for leaf in check.leaves for match in matches(leaf, figures.tree, names, figures.path)]
+    matched = [match for leaf in check.leaves for match in matching.matches(leaf, figures.tree, names, figures.path)]
     if check.attribute.aggregate is not None:
         return [_aggregate(check, matched)]
     if not matched:
@@ -162,10 +149,10 @@ def judge_budget(check: BudgetCheck, figures: Figures, names: Names) -> list[Out
     return folded([_pending(check, match, figures) for match in matched])
 
 
-def _pending(check: BudgetCheck, match: Match, figures: Figures) -> Pending:
+def _pending(check: BudgetCheck, match: matching.Match, figures: matching.Figures) -> Pending:
     if match.value is None:
         status: Status = "fail" if check.required else "unknown"
-        why = f"is not known ({why_null(match.leaf, figures.model.provenance)})"
+        why = f"is not known ({matching.why_null(match.leaf, figures.model.provenance)})"
         return Pending(status, match.trail, 0.0, partial(_unknown, check, match, why))
     is_met = _compare(match.value, check.operator, check.limit)
     write = partial(_budget_outcome, check, match, match.value, match.leaf.dimension, is_met=is_met)
@@ -173,15 +160,15 @@ def _pending(check: BudgetCheck, match: Match, figures: Figures) -> Pending:
     return Pending("pass" if is_met else "fail", match.trail, closeness, write)
 
 
-def _aggregate(check: BudgetCheck, matched: list[Match]) -> Outcome:
-    value, dimension = aggregated(check.attribute, matched)
+def _aggregate(check: BudgetCheck, matched: list[matching.Match]) -> Outcome:
+    value, dimension = matching.aggregated(check.attribute, matched)
     if value is None:
         why = "matches nothing: all its values are null" if matched else "matches nothing: no entity fits"
         return _unknown(check, None, why)
     return _budget_outcome(check, None, value, dimension, is_met=_compare(value, check.operator, check.limit))
 
 
-def _why_nothing(check: BudgetCheck, figures: Figures) -> str:
+def _why_nothing(check: BudgetCheck, figures: matching.Figures) -> str:
     why = "matches nothing in this profile"
     total = figures.model.dataset.files
     if check.leaves[0].dotted.startswith("files.") and total is not None and figures.listed < total:
@@ -191,7 +178,7 @@ def _why_nothing(check: BudgetCheck, figures: Figures) -> str:
     return why + _apps_there(check, figures)
 
 
-def _apps_there(check: BudgetCheck, figures: Figures) -> str:
+def _apps_there(check: BudgetCheck, figures: matching.Figures) -> str:
     """The names of the apps, if the policy names a missing one."""
     named_apps = {
         str(condition.value)
@@ -207,7 +194,7 @@ def _apps_there(check: BudgetCheck, figures: Figures) -> str:
     return f": its apps are {', '.join(app_names[:_NAMED])}{more}"
 
 
-def _unknown(check: BudgetCheck, match: Match | None, why: str) -> Outcome:
+def _unknown(check: BudgetCheck, match: matching.Match | None, why: str) -> Outcome:
     kind: Kind = "missing" if check.required else "budget"
     todo = "make a profile that has it, or drop `required`" if check.required else None
     status: Status = "fail" if check.required else "unknown"
@@ -215,7 +202,7 @@ def _unknown(check: BudgetCheck, match: Match | None, why: str) -> Outcome:
 
 
 def _budget_outcome(
-    check: BudgetCheck, match: Match | None, value: Value, dimension: Dimension, *, is_met: bool
+    check: BudgetCheck, match: matching.Match | None, value: matching.Value, dimension: Dimension, *, is_met: bool
 ) -> Outcome:
     text = shown(value, dimension)
     if not is_met and not isinstance(check.limit, str) and text == shown(check.limit, dimension):
@@ -228,13 +215,13 @@ def _budget_outcome(
     )
 
 
-def _compare(value: Value, operator: str, limit: float | str | bool) -> bool:
+def _compare(value: matching.Value, operator: str, limit: float | str | bool) -> bool:
     if isinstance(limit, (str, bool)):
         return (value == limit) is (operator == "==")
     return isinstance(value, (int, float)) and COMPARISONS[operator](value, limit)
 
 
-def _closeness(value: Value, operator: str, limit: float | str | bool) -> float:
+def _closeness(value: matching.Value, operator: str, limit: float | str | bool) -> float:
     """A figure that is larger for values closer to the limit."""
     if isinstance(value, (str, bool)) or isinstance(limit, (str, bool)) or value is None:
         return 0.0
@@ -311,7 +298,7 @@ def _fired(
     profile: Profile,
 ) -> Outcome:
     target = recommendation.target.path or recommendation.target.app
-    short = stripped(recommendation.target.path, strip) if recommendation.target.path else target
+    short = matching.stripped(recommendation.target.path, strip) if recommendation.target.path else target
     forbidden = recommendation.rule in verdicts.forbidden
     limit = f"nothing from {recommendation.rule}" if forbidden else _limit(check)
     return outcome(
@@ -342,8 +329,8 @@ def _named(attribute: str, profile: Profile) -> str:
     entities = getattr(profile, key)
     if position >= len(entities):
         return attribute
-    identity = tuple(getattr(entities[position], name) for name in IDENTITIES[key])
-    return f"{key}{label(key, identity)}{attribute[match.end() :]}"
+    identity = tuple(getattr(entities[position], name) for name in matching.IDENTITIES[key])
+    return f"{key}{matching.label(key, identity)}{attribute[match.end() :]}"
 
 
 def _todo(recommendation: Recommendation) -> str:
@@ -375,7 +362,7 @@ def judge_completeness(profile: Profile, strip: Sequence[str]) -> list[Outcome]:
     return outcomes
 
 
-def judge_run_sizes(runs: Sequence[Tree]) -> list[Outcome]:
+def judge_run_sizes(runs: Sequence[matching.Tree]) -> list[Outcome]:
     """An outcome if runs of a baseline differ in processes, because all differences that follow count as noise."""
 
     process_counts = {run.get("workflow", {}).get("processes") for run in runs}
@@ -400,7 +387,7 @@ def judge_run_sizes(runs: Sequence[Tree]) -> list[Outcome]:
 def _trace_outcome(path: str, problem: str, problems: Sequence[str], strip: Sequence[str]) -> Outcome:
     why = f": {problems[0]}" if problems else ""
     more = f" (and {len(problems) - 1:,} more)" if len(problems) > 1 else ""
-    short = stripped(path, strip)
+    short = matching.stripped(path, strip)
     return outcome(
         CHECK,
         "missing",
@@ -418,8 +405,8 @@ def apply_exceptions(
     outcomes: Sequence[Outcome],
     exceptions: Sequence[ExceptionCheck],
     today: date,
-    figures: Figures,
-    names: Names,
+    figures: matching.Figures,
+    names: matching.Names,
 ) -> list[Outcome]:
     """Mark covered failures as excepted, and append a note for each expired or unused exception.
 
@@ -448,14 +435,14 @@ def apply_exceptions(
     return result
 
 
-def _reach(exception: ExceptionCheck, figures: Figures, names: Names) -> frozenset[str] | None:
+def _reach(exception: ExceptionCheck, figures: matching.Figures, names: matching.Names) -> frozenset[str] | None:
     """The attributes of this profile that an exception names; None if it names none."""
     if exception.attribute is None:
         return None
     attributes = {
         match.attribute
         for leaf in exception.leaves
-        for match in matches(leaf, figures.tree, names, figures.path)
+        for match in matching.matches(leaf, figures.tree, names, figures.path)
     }
     return frozenset({str(exception.attribute), *attributes})
 

@@ -11,12 +11,11 @@ from typing import TYPE_CHECKING, Final
 
 from vani.errors import one_line
 from vani.models.io_time import Costliest, costliest, io_time, library_part
-from vani.schema.profile import LookUp, NamePattern
+from vani.schema.profile import LookUp, NamePattern, Phase, Profile
 from vani.units import counted, format_bytes, format_count, format_rate, format_seconds, format_share
 
 if TYPE_CHECKING:
     from vani.schema.advice import Advice, Observation, Recommendation
-    from vani.schema.profile import Phase, Profile
 
 _NEARLY_ALL: Final = 0.99
 

@@ -13,7 +13,7 @@ import click
 from pydantic import Field
 
 from vani.advisors.catalogue import rule_findings
-from vani.centre.history.ingest import add
+from vani.centre.history.ingest import Added, add
 from vani.centre.history.maintenance import names_of
 from vani.centre.history.ranking import pairs_that_matter, shares, verdict_from
 from vani.centre.history.reading import pack_profile, unpack_profile
@@ -31,7 +31,6 @@ from vani.systems import system_of
 from vani.units import counted
 
 if TYPE_CHECKING:
-    from vani.centre.history.ingest import Added
     from vani.centre.history.rows import StoredRun, Verdict
     from vani.schema.profile import Profile
     from vani.schema.system import System

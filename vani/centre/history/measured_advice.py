@@ -15,13 +15,12 @@ from vani.centre.history.names import PlainNames
 from vani.centre.history.rows import Measurement
 from vani.centre.history.runs import read, write
 from vani.centre.history.runs.store import Store
-from vani.schema.advice import Measured
+from vani.schema.advice import Advice, Measured
 from vani.schema.settings import PathLike
 from vani.schema.tuned import Setting, Tuned
 
 if TYPE_CHECKING:
     from vani.cli.sources import Subject
-    from vani.schema.advice import Advice
 
 
 def advice_with_history(advice: Advice, subject: Subject, db: PathLike) -> Advice:

@@ -23,19 +23,17 @@ from vani.centre.history.rows import StoredRun, Verdict
 from vani.centre.history.runs import read
 from vani.centre.history.runs.read import GROUPS, Group, Period, Whole
 from vani.centre.history.runs.store import Store
-from vani.centre.history.schema import Member, RankedRow, RankedSetting, Ranking, Saved, WholeHistory
+from vani.centre.history.schema import Member, RankedRow, RankedSetting, Ranking, Saved, State, WholeHistory
 from vani.centre.history.settings import PeriodSettings
 from vani.cli.options import format_option, output_option, settings_options
 from vani.cli.output import check_outputs, emit
 from vani.errors import one_line
-from vani.schema.advice import Direction
+from vani.schema.advice import Advice, Direction, Expected, Recommendation
 from vani.units import KiB, format_bytes, format_number, format_seconds, lfs_size
 
 if TYPE_CHECKING:
     import sqlalchemy as sa
 
-    from vani.centre.history.schema import State
-    from vani.schema.advice import Advice, Expected, Recommendation
 
 
 _MATTER = "MAT001"

@@ -8,16 +8,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from vani.centre.database import Address, address_of, engine_of, in_words, readable, replaced, server
-from vani.centre.placement_library.interactions import (
-    COLUMNS,
-    Interaction,
-    cells_of,
-    extents_of,
-    is_csv,
-    lustre_objections,
-    read_csv,
-    refuse_contradictions,
-)
+from vani.centre.placement_library import interactions
+from vani.centre.placement_library.interactions import Interaction
 from vani.centre.plan.schema.plans import PlacePlan, Plan
 from vani.errors import DocumentError, InputError
 from vani.schema.document import read_text
@@ -57,7 +49,8 @@ def file_hash(path: str) -> int:
 
 def to_row(row: Interaction) -> dict[str, object]:
     """An interaction as values of the table."""
-    return {"file_hash": file_hash(row.file), **dict(zip(COLUMNS, cells_of(row), strict=True))}
+    cells = zip(interactions.COLUMNS, interactions.cells_of(row), strict=True)
+    return {"file_hash": file_hash(row.file), **dict(cells)}
 
 
 def from_row(values: tuple[object, ...]) -> Interaction:
@@ -101,7 +94,7 @@ def store(rows: Iterable[Interaction], database: str) -> list[Interaction]:
         Rows contradict each other, or the database cannot be used, is locked, is read-only or belongs to another
         program.
     """
-    checked = refuse_contradictions(rows)
+    checked = interactions.refuse_contradictions(rows)
     address = address_of(database)
     with _errors_in_words(address):
         if address.file is None:
@@ -135,12 +128,12 @@ def read(database: str, path: str | None = None) -> list[Interaction]:
                 "contains no interactions", where=address.shown, todo="fill it with `vani plan store`"
             )
         try:
-            interactions = [from_row(tuple(row)) for row in connection.execute(wanted)]
+            stored = [from_row(tuple(row)) for row in connection.execute(wanted)]
         except (TypeError, ValueError) as error:
             raise InputError(
                 f"contains invalid rows ({error})", where=address.shown, todo="fill another one"
             ) from error
-    return [interaction for interaction in interactions if path is None or interaction.file == path]
+    return [row for row in stored if path is None or row.file == path]
 
 
 def _write(engine: sa.Engine, rows: Sequence[Interaction], address: Address) -> None:
@@ -217,13 +210,13 @@ def plan_store(plan: PathLike, database: str) -> Stored:
         Rows contradict each other, or the database cannot be used; it is then unchanged.
     """
     rows = store(_rows_of(plan), database)
-    return Stored(len({row.file for row in rows}), len(rows), lustre_objections(rows))
+    return Stored(len({row.file for row in rows}), len(rows), interactions.lustre_objections(rows))
 
 
 def _rows_of(plan: PathLike) -> list[Interaction]:
     text = read_text(plan)
-    if str(plan).endswith(".csv") or is_csv(text):
-        return read_csv(text, str(plan))
+    if str(plan).endswith(".csv") or interactions.is_csv(text):
+        return interactions.read_csv(text, str(plan))
     document = Plan.load(plan)
     if not isinstance(document, PlacePlan):
         raise DocumentError(
@@ -231,7 +224,8 @@ def _rows_of(plan: PathLike) -> list[Interaction]:
             where=plan,
             todo="give one of kind 'place', or a CSV of extents",
         )
-    return [row for file in document.files if file.command is not None for row in extents_of(file, pin=document.pin)]
+    files = [file for file in document.files if file.command is not None]
+    return [row for file in files for row in interactions.extents_of(file, pin=document.pin)]
 
 
 

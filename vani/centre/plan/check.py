@@ -18,7 +18,7 @@ import vani
 from vani.centre.plan.inputs import loaded, refuse_old
 from vani.centre.plan.path_layers import DIMENSIONS
 from vani.centre.plan.schema.plans import Left, Plan, PlanInput
-from vani.centre.plan.schema.snapshot import Snapshot
+from vani.centre.plan.schema.snapshot import IoNode, Snapshot, StorageNode, Target
 from vani.centre.plan.text import reasons
 from vani.errors import InputError, one_line
 from vani.render.formats import Formats
@@ -30,7 +30,6 @@ from vani.units import counted, format_bytes
 
 if TYPE_CHECKING:
     from vani.centre.plan.schema.plans import ForwardPlan, JobPath, PathPlan, PlacePlan, ReplayPlan
-    from vani.centre.plan.schema.snapshot import IoNode, StorageNode, Target
 
 # The verdict of `vani plan check`: whether a plan is still valid on the machine as it is now.
 #

@@ -1,23 +1,18 @@
 """A job's options: numbers of I/O nodes with bandwidths, from its own curve or from curves near its pattern."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
-from typing import TYPE_CHECKING, Final, Literal
+from typing import Final, Literal
 
-from vani.centre.plan.schema.jobs import CurveItem
+from vani.centre.plan.schema.jobs import CurveItem, PlannedJob
 from vani.centre.plan.schema.plans import Estimate
 from vani.errors import InputError
 from vani.models import forwarding
 from vani.models.forwarding import HELD_OUT, Pattern, Scenario
 from vani.units import counted, format_share
-
-if TYPE_CHECKING:
-    from vani.centre.plan.schema.jobs import PlannedJob
 
 Legal = Callable[[Iterable[int]], list[int]]
 """Filters numbers of I/O nodes to those that a job can have."""

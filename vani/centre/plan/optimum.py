@@ -1,23 +1,18 @@
 """Allotments of a pool's I/O nodes: by the policies of Bez et al. (IPDPS 2021), and the optimum."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 
 from vani.centre.plan import io_node_shares
 from vani.centre.plan.curves import Offer, Option, with_shared_node
-from vani.centre.plan.schema.plans import PoolWorth
+from vani.centre.plan.schema.plans import ForwardSettings, Policy, PoolWorth
 from vani.errors import InputError
 from vani.units import counted
-
-if TYPE_CHECKING:
-    from vani.centre.plan.schema.plans import ForwardSettings, Policy
 
 # Allotments of I/O nodes by every policy except the optimum.
 

@@ -17,7 +17,7 @@ from vani.centre.plan.inputs import loaded, plan_input, refuse_old
 from vani.centre.plan.job_io import JobIo, io_of
 from vani.centre.plan.path_mapping import Settings, best_mapping, lines_of, settings_of
 from vani.centre.plan.schema import plans
-from vani.centre.plan.schema.jobs import Jobs
+from vani.centre.plan.schema.jobs import Jobs, PlannedJob
 from vani.centre.plan.schema.snapshot import Snapshot
 from vani.errors import InputError
 from vani.schema.advice import Expected
@@ -27,7 +27,6 @@ from vani.schema.settings import PathLike
 from vani.units import format_share
 
 if TYPE_CHECKING:
-    from vani.centre.plan.schema.jobs import PlannedJob
     from vani.centre.plan.schema.plans import PlanInput
 
 # Paths of each job's I/O through forwarding nodes, storage nodes and targets, from jobs and a snapshot (AIOT).
@@ -271,7 +270,8 @@ def _row(route: _Served, settings: Settings, hosts: HostList | None, network: pa
         ],
         map=_mapped(route.nodes, hosts, names[0]),
         lines=lines_of(settings, route.job),
-        **vars(settings),
+        kept=settings.unchanged,
+        **{name: value for name, value in vars(settings).items() if name != "unchanged"},
     )
 
 

@@ -5,18 +5,14 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from vani.centre.plan.schema.plans import Left
-from vani.centre.plan.schema.snapshot import StorageNode, Target
+from vani.centre.plan.schema.plans import Dimension, LayerName, Left
+from vani.centre.plan.schema.snapshot import IoNode, Snapshot, StorageNode, Target
 from vani.errors import InputError
-
-if TYPE_CHECKING:
-    from vani.centre.plan.schema.plans import Dimension, LayerName
-    from vani.centre.plan.schema.snapshot import IoNode, Snapshot
 
 # The layers of the I/O path as arrays: each node's capacity, load and position in the queue.
 #

@@ -228,14 +228,14 @@ _MDOPS: Final = path_layers.DIMENSIONS.index("mdops")
 
 @dataclass
 class Settings:
-    """The settings to change, and why the others stay (`kept`), by their names in the plan."""
+    """The settings to change, and why the others stay (`unchanged`), by their names in the plan."""
 
     request_split: list[RequestSplit] = field(default_factory=list)
     prefetch_chunk: int | None = None
     stripe_count: int | None = None
     stripe_size: int | None = None
     dom: int | None = None
-    kept: list[Left] = field(default_factory=list)
+    unchanged: list[Left] = field(default_factory=list)
 
 
 def settings_of(
@@ -273,7 +273,7 @@ def settings_of(
         ("data on the metadata target", _dom(settings, io, mds)),
     ):
         if why is not None:
-            settings.kept.append(Left(name=name, reason=why))
+            settings.unchanged.append(Left(name=name, reason=why))
     return settings
 
 

@@ -27,7 +27,7 @@ from vani.centre.plan.placement_methods import Chosen, Method, Pool, choose
 from vani.centre.plan.placement_times import OTHER_RATES, RULES, Trials, costs_of, has_rates, paces_of
 from vani.centre.plan.schema import plans
 from vani.centre.plan.schema.jobs import Jobs
-from vani.centre.plan.schema.snapshot import Snapshot
+from vani.centre.plan.schema.snapshot import Snapshot, Target
 from vani.centre.plan.simulate.jobs import extents_of_plan
 from vani.centre.plan.simulate.machine import turns_of
 from vani.errors import InputError
@@ -36,7 +36,6 @@ from vani.schema.settings import PathLike
 from vani.units import counted, format_bytes, format_number, format_rate, format_share
 
 if TYPE_CHECKING:
-    from vani.centre.plan.schema.snapshot import Target
     from vani.models.pfl import Layout
 
 # A plan that places the stripes of future files on OSTs, from jobs and a snapshot of the machine (Tarazu).

@@ -10,18 +10,16 @@ from typing import TYPE_CHECKING, Final, Literal
 
 import numpy as np
 
-from vani.centre.plan.placement.layouts import BUFFERED, sized
+from vani.centre.plan.placement.layouts import BUFFERED, Extent, sized
 from vani.centre.plan.placement_times import MAX_TIMED, Trials
-from vani.centre.plan.schema.plans import Answer
+from vani.centre.plan.schema.plans import AllocatorRange, Answer, OstCosts, PlaceSettings
 from vani.models.pfl import Layout
 from vani.units import counted, format_bytes, format_share
 
 if TYPE_CHECKING:
     from vani.centre.plan.inputs import FileToPlace
-    from vani.centre.plan.placement.layouts import Extent
     from vani.centre.plan.placement.search import Floats
     from vani.centre.plan.placement_methods import Pool
-    from vani.centre.plan.schema.plans import AllocatorRange, OstCosts, PlaceSettings
     from vani.centre.plan.schema.snapshot import Snapshot
 
 # Advice for readers of a placement: whether to pin files to OSTs, and notes on the figures.

@@ -50,17 +50,12 @@ def _behaviour(prediction: schema.BehaviourPrediction) -> list[str]:
         "",
         *table(
             (
-                "behaviour",
-                "probability",
-                "read",
-                "written",
-                "metadata",
-                "reads, writes",
-                "files",
-                "run time",
-                "runs",
+                "behaviour", "probability", "read", "written", "metadata", "reads, writes", "files", "run time", "runs",
             ),
-            [*likely_rows(prediction), ("another", format_share(prediction.other), *[""] * 7)],
+            [
+                *map(_behaviour_row, prediction.behaviours),
+                ("another", format_share(prediction.other), *[""] * 7),
+            ],
         ),
         "",
         f"Behaviour {prediction.behaviours[0].behaviour}: like the run of {when(likeliest.submitted)}{paths}",
@@ -75,11 +70,6 @@ def category_text(prediction: schema.BehaviourPrediction) -> str:
     return f"Next run of {one_line(prediction.application)}{whose}{on}"
 
 
-def likely_rows(prediction: schema.BehaviourPrediction) -> list[tuple[str, ...]]:
-    """A row per behaviour with its probability, and the median and range (nine in ten) of its figures."""
-    return [_behaviour_row(behaviour) for behaviour in prediction.behaviours]
-
-
 def past_text(prediction: schema.BehaviourPrediction) -> str:
     """How many of the last runs were predicted correctly."""
     predicted = [run for run in prediction.past if run.expected is not None]
@@ -91,25 +81,19 @@ def past_text(prediction: schema.BehaviourPrediction) -> str:
 
 def when(moment: float) -> str:
     """A point in time, in UTC."""
-    return (
-        f"{datetime.fromtimestamp(moment, UTC):%Y-%m-%d %H:%M} UTC"
-        if 0 <= moment < 1 << 33
-        else f"{moment:g}"
-    )
+    is_time = 0 <= moment < 1 << 33
+    return f"{datetime.fromtimestamp(moment, UTC):%Y-%m-%d %H:%M} UTC" if is_time else f"{moment:g}"
 
 
 def _behaviour_row(behaviour: schema.LikelyBehaviour) -> tuple[str, ...]:
+    """A behaviour with its probability, and the median and range (nine in ten) of its figures."""
+    moved = [_figure_range(size, format_bytes) for size in (behaviour.bytes_read, behaviour.bytes_written)]
+    numbers = [_figure_range(of, _count) for of in (behaviour.metadata, behaviour.operations, behaviour.files)]
+    runtime = _figure_range(behaviour.runtime_s, format_seconds)
     return (
-        str(behaviour.behaviour),
-        format_share(behaviour.probability),
-        _figure_range(behaviour.bytes_read, format_bytes),
-        _figure_range(behaviour.bytes_written, format_bytes),
-        _figure_range(behaviour.metadata, _count),
-        _figure_range(behaviour.operations, _count),
-        _figure_range(behaviour.files, _count),
-        _figure_range(behaviour.runtime_s, format_seconds),
+        str(behaviour.behaviour), format_share(behaviour.probability), *moved, *numbers, runtime,
         f"{behaviour.runs:,}",
-    )
+    )  # fmt: skip
 
 
 def _figure_range(bounds: schema.ExpectedRange | None, show: Callable[[float], str]) -> str:
@@ -154,14 +138,9 @@ def _creations(prediction: schema.CreationsPrediction) -> list[str]:
 def _expected(prediction: schema.CreationsPrediction) -> str:
     rows = prediction.creations
     known = [file.size for file in rows if file.size is not None]
-    of = (
-        "the next run creates"
-        if prediction.task == "next_run"
-        else f"after {counted(prediction.begun, 'file')},"
-    )
-    text = f"{of} {counted(len(rows), 'file')}"
+    text = f"the next run creates {counted(len(rows), 'file')}"
     if prediction.task == "rest_of_run":
-        text += " more"
+        text = f"after {counted(prediction.begun, 'file')}, {counted(len(rows), 'file')} more"
     if not rows:
         return text
     if not known:
@@ -171,17 +150,12 @@ def _expected(prediction: schema.CreationsPrediction) -> str:
 
 
 def _file_row(file: schema.PredictedCreation) -> tuple[str, ...]:
-    size = "not known" if file.size is None else format_bytes(file.size)
-    bounds = (
-        ""
-        if file.low is None or file.high is None
-        else f"{format_bytes(file.low)} to {format_bytes(file.high)}"
-    )
+    known = file.low is not None and file.high is not None
     return (
         "not known" if file.path is None else _short(file.path),
         "" if file.rank is None else str(file.rank),
-        size,
-        bounds,
+        "not known" if file.size is None else format_bytes(file.size),
+        f"{format_bytes(file.low)} to {format_bytes(file.high)}" if known else "",
         "" if file.probability is None else f"{file.probability:.2f}",
     )
 
@@ -256,10 +230,8 @@ def measured_and_predicted(profile: Profile, prediction: schema.WriteTimePredict
     slowest = [app.balance.slowest_io_time_s for app in profile.apps if app.balance is not None]
     measured = max((time_s for time_s in slowest if time_s is not None), default=None)
     if prediction.seconds is None or prediction.low is None or prediction.high is None:
-        return (
-            f"{format_seconds(measured)}; outside the model's range",
-            one_line(f"outside it: {'; '.join(prediction.outside)}"),
-        )
+        why = one_line(f"outside it: {'; '.join(prediction.outside)}")
+        return f"{format_seconds(measured)}; outside the model's range", why
     low, high = format_seconds(prediction.low), format_seconds(prediction.high)
     value = f"{format_seconds(measured)}; {low} to {high} predicted"
     if measured is None:

@@ -200,11 +200,7 @@ def score_all(
     return scores
 
 
-def choose(
-    samples: Samples,
-    scale: Floats,
-    names: Iterable[str] | None = None,
-) -> Fitted:
+def choose(samples: Samples, scale: Floats, names: Iterable[str] | None = None) -> Fitted:
     """Choose the method that is best in two extrapolations in scale, judged on samples it has not seen.
 
     Parameters
@@ -223,11 +219,7 @@ def choose(
         raise InputError(f"{len(samples)} samples", where="samples", todo=f"measure at least {_LEAST} writes")
     scales = np.unique(scale)
     if len(scales) < 2:
-        raise InputError(
-            "all samples are of one scale",
-            where="samples",
-            todo="measure at least two, to hold one out",
-        )
+        raise InputError("all samples are of one scale", where="samples", todo="measure at least two, to hold one out")
     steps = list(_steps(scale))
     upper = _scored(samples, scale, steps[0], names)
     ratios = {score.method: [score.ratios] for score in upper}
@@ -353,12 +345,9 @@ def stage_costs(fitted: Fitted, samples: Samples, scale: Floats) -> list[StageCo
         cost = max(float(joint[number]), 0.0)
         share = float(min(1.0, (load * cost / samples.seconds).max()))
         low, high = np.quantile(drawn[:, number], (_TAIL, 1 - _TAIL))
-        if share >= _LEAST_SHARE and low > 0 and high <= low * _MAX_WIDTH:
-            stages.append(
-                StageCost(stage=name, cost=cost, low=float(min(low, cost)), high=float(max(high, cost)), share=share)
-            )
-        else:
-            stages.append(StageCost(stage=name, cost=None, low=None, high=None, share=share))
+        known = share >= _LEAST_SHARE and low > 0 and high <= low * _MAX_WIDTH
+        ends = (cost, float(min(low, cost)), float(max(high, cost))) if known else (None, None, None)
+        stages.append(StageCost(stage=name, cost=ends[0], low=ends[1], high=ends[2], share=share))
     return sorted(stages, key=lambda stage: (stage.cost is None, -stage.share))
 
 

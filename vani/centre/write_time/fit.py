@@ -12,7 +12,7 @@ from pydantic import BeforeValidator, Field
 
 import vani
 from vani.centre.write_time import published
-from vani.centre.write_time.choice import CrossValidation, choose, score_all, stage_costs
+from vani.centre.write_time.choice import CrossValidation, Fitted, choose, score_all, stage_costs
 from vani.centre.write_time.methods import METHODS
 from vani.centre.write_time.samples import CONFIDENCE, Floats, Samples, converged, read_samples, writes_of
 from vani.centre.write_time.schema import Envelope, JudgedMethod, RivalMethod, WriteModel
@@ -21,7 +21,6 @@ from vani.schema.settings import Option, PathLike, Settings
 from vani.units import parse_bytes
 
 if TYPE_CHECKING:
-    from vani.centre.write_time.choice import Fitted
     from vani.centre.write_time.samples import Writes
 
 # The paper's features as columns of samples, for known file systems and node placements.
@@ -43,18 +42,11 @@ def with_paper_features(samples: Samples, pool: published.GpfsPool | published.L
         A column is missing.
     """
     wanted = _LUSTRE if isinstance(pool, published.LustrePool) else _GPFS
-    names = [
-        "nodes",
-        "processes_per_node",
-        "bytes_per_process",
-        *(name for pair in wanted.values() for name in pair),
-    ]
+    names = ["nodes", "processes_per_node", "bytes_per_process", *(name for pair in wanted.values() for name in pair)]
     names += ["stripe_count"] if isinstance(pool, published.LustrePool) else []
     missing = [name for name in names if name not in samples.numbers]
     if missing:
-        raise InputError(
-            f"no column {missing[0]!r}", where="samples", todo="the features of this machine need it"
-        )
+        raise InputError(f"no column {missing[0]!r}", where="samples", todo="the features of this machine need it")
     numbers: Mapping[str, Any] = samples.numbers
     megabytes = numbers["bytes_per_process"] / 1e6
     stripes = numbers.get("stripe_count", np.ones(len(samples)))
@@ -140,9 +132,7 @@ class Measured:
     unconverged_scales: Floats
 
 
-def measured(
-    samples: PathLike | Sequence[PathLike], settings: SampleSettings, db: PathLike | None
-) -> Measured:
+def measured(samples: PathLike | Sequence[PathLike], settings: SampleSettings, db: PathLike | None) -> Measured:
     """Read samples from files and a history, and separate those whose mean has not converged.
 
     Raises
@@ -158,20 +148,11 @@ def measured(
     if not paths and not runs:
         raise InputError("no samples", todo="name files of writes, or --application of a history")
     read = read_samples(paths, runs)
-    where = ", ".join([*map(str, paths[:2]), *(name for name, _ in runs)]) + (
-        ", ..." if len(paths) > 2 else ""
-    )
+    where = ", ".join([*map(str, paths[:2]), *(name for name, _ in runs), *(["..."] if len(paths) > 2 else [])])
     scale = settings.scale or next((name for name in _SCALES if name in read.numbers), "nodes")
     scales = read.of_scale(scale)
     known = converged(read, settings.confidence)
-    return Measured(
-        where=where,
-        samples=read.only(known),
-        scale=scale,
-        scales=scales[known],
-        unconverged=read.only(~known),
-        unconverged_scales=scales[~known],
-    )
+    return Measured(where, read.only(known), scale, scales[known], read.only(~known), scales[~known])
 
 
 def prepared(samples: Samples, system: Machine | None) -> Samples:
@@ -207,11 +188,8 @@ LEAST: Final = 8
 
 
 def model_fit(
-    samples: PathLike | Sequence[PathLike] = (),
-    settings: FitSettings | None = None,
-    *,
-    db: PathLike | None = None,
-    **fields: Any,
+    samples: PathLike | Sequence[PathLike] = (), settings: FitSettings | None = None, *,
+    db: PathLike | None = None, **fields: Any,
 ) -> WriteModel:
     """Fit a model of write times to samples.
 
@@ -253,15 +231,10 @@ def model_fit(
         low=fitted.low,
         high=fitted.high,
         offset=fitted.offset,
-        rivals=[
-            RivalMethod(method=name, parameters=parameters) for name, parameters in fitted.rivals.items()
-        ],
+        rivals=[RivalMethod(method=name, parameters=parameters) for name, parameters in fitted.rivals.items()],
         judged=[
             JudgedMethod(
-                method=score.method,
-                error=score.error,
-                within_20=score.within(0.2),
-                within_30=score.within(0.3),
+                method=score.method, error=score.error, within_20=score.within(0.2), within_30=score.within(0.3)
             )
             for score in fitted.scores
         ],
@@ -271,11 +244,8 @@ def model_fit(
 
 
 def model_evaluate(
-    samples: PathLike | Sequence[PathLike] = (),
-    settings: EvaluateSettings | None = None,
-    *,
-    db: PathLike | None = None,
-    **fields: Any,
+    samples: PathLike | Sequence[PathLike] = (), settings: EvaluateSettings | None = None, *,
+    db: PathLike | None = None, **fields: Any,
 ) -> CrossValidation:
     """Fit all methods to scales up to `up_to`, and test them on the larger ones.
 
@@ -294,10 +264,11 @@ def model_evaluate(
     small = scales <= limit
     if small.all() or not small.any():
         which = "no" if small.all() else "all"
+        known_scales = ", ".join(f"{scale:g}" for scale in np.unique(scales)[:20])
         raise InputError(
             f"{which} samples are larger than {limit:g}",
             where="--up-to",
-            todo=f"{measurements.scale} has {_shown(scales)}",
+            todo=f"{measurements.scale} has {known_scales}",
         )
     known, unsure = (prepared(some, settings.system) for some in (measurements.samples, measurements.unconverged))
     train, test = known.only(small), known.only(~small)
@@ -311,8 +282,7 @@ def model_evaluate(
         scale=measurements.scale,
         trained_on=len(train),
         by_scale={
-            float(test_scale): [score.only(test_scales == test_scale) for score in whole]
-            for test_scale in sorted(set(test_scales.tolist()))
+            scale: [score.only(test_scales == scale) for score in whole] for scale in np.unique(test_scales).tolist()
         },
         unconverged=score_all(train, scales[small], unsure.only(beyond)) if beyond.any() else [],
         left_out=int((~beyond).sum()),
@@ -358,7 +328,3 @@ def _refuse_unexplained(best: Fitted, where: str) -> None:
             where=where,
             todo="measure more scales, or leave out writes that are cached in memory",
         )
-
-
-def _shown(scales: Floats) -> str:
-    return ", ".join(f"{scale:g}" for scale in sorted(set(scales.tolist()))[:20])

@@ -134,7 +134,6 @@ class Method:
         unit of load. Called with parameters, samples, scales and settings.
     """
 
-    name: str
     fit: Callable[[Samples, Floats, Kinds], Parameters]
     predict: Callable[[Parameters, Samples, Kinds], Floats]
     refit: Refit | None = None
@@ -162,27 +161,26 @@ _ROWS: Final = 512
 _MAX_DOUBLINGS: Final = 100.0
 
 
-def _fit_mean(samples: Samples, scale: Floats, known: Kinds) -> dict[str, Any]:
+def _fit_mean(samples: Samples, _: Floats, __: Kinds) -> dict[str, Any]:
     """The mean time of all samples, the baseline for every other method."""
-    del scale, known
     return {"seconds": float(samples.seconds.mean())}
 
 
-def _predict_mean(parameters: dict[str, Any], samples: Samples, known: Kinds) -> Floats:
-    del known
+def _predict_mean(parameters: dict[str, Any], samples: Samples, _: Kinds) -> Floats:
     return np.full(len(samples), float(parameters["seconds"]))
 
 
-def _fit_nearest(samples: Samples, scale: Floats, known: Kinds) -> dict[str, Any]:
+def _bytes(samples: Samples) -> Floats:
+    """Bytes of each sample, at least 1; 1 if they are not known."""
+    return np.maximum(samples.numbers.get("bytes", np.ones(len(samples))), 1.0)
+
+
+def _fit_nearest(samples: Samples, _: Floats, known: Kinds) -> dict[str, Any]:
     """All samples, with their time per byte if bytes are known."""
-    del scale
     columns = described(samples, known)
-    size = samples.numbers.get("bytes", np.ones(len(samples)))
-    return {
-        "names": list(columns),
-        "points": np.stack(list(columns.values()), axis=1).tolist(),
-        "seconds_per_byte": (samples.seconds / np.maximum(size, 1.0)).tolist(),
-    }
+    points = np.stack(list(columns.values()), axis=1).tolist()
+    per_byte = (samples.seconds / _bytes(samples)).tolist()
+    return {"names": list(columns), "points": points, "seconds_per_byte": per_byte}
 
 
 def _predict_nearest(parameters: dict[str, Any], samples: Samples, known: Kinds) -> Floats:
@@ -190,22 +188,20 @@ def _predict_nearest(parameters: dict[str, Any], samples: Samples, known: Kinds)
     columns = described(samples, known)
     wanted = np.stack([columns[name] for name in parameters["names"]], axis=1)
     points, each = np.array(parameters["points"]), np.array(parameters["seconds_per_byte"])
-    size = np.maximum(samples.numbers.get("bytes", np.ones(len(samples))), 1.0)
     per_byte = np.empty(len(samples))
     for begin in range(0, len(wanted), _ROWS):
         part = slice(begin, begin + _ROWS)
         apart = np.abs(wanted[part, None, :] - points[None, :, :]).sum(axis=2)
         near = apart <= apart.min(axis=1, keepdims=True) + 1e-9
         per_byte[part] = (near * each).sum(axis=1) / near.sum(axis=1)
-    return per_byte * size
+    return per_byte * _bytes(samples)
 
 
-def _fit_powers(samples: Samples, scale: Floats, known: Kinds) -> dict[str, Any]:
+def _fit_powers(samples: Samples, _: Floats, known: Kinds) -> dict[str, Any]:
     """Fit the exponents by least squares in logarithms; collinear columns get the smallest exponents."""
-    del scale
     columns = {name: column for name, column in described(samples, known).items() if np.ptp(column) > 0}
     matrix = np.stack([np.ones(len(samples)), *columns.values()], axis=1)
-    powers, *_ = np.linalg.lstsq(matrix, np.log2(samples.seconds), rcond=1e-9)
+    powers = np.linalg.lstsq(matrix, np.log2(samples.seconds), rcond=1e-9)[0]
     return {"intercept": float(powers[0]), "exponents": dict(zip(columns, powers[1:].tolist(), strict=True))}
 
 
@@ -213,13 +209,6 @@ def _predict_powers(parameters: dict[str, Any], samples: Samples, known: Kinds) 
     columns = described(samples, known)
     logs = _sum_of_terms(float(parameters["intercept"]), parameters["exponents"], columns, len(samples))
     return np.asarray(np.exp2(np.clip(logs, -_MAX_DOUBLINGS, _MAX_DOUBLINGS)))
-
-
-_PLAIN = (
-    Method("mean", _fit_mean, _predict_mean),
-    Method("nearest", _fit_nearest, _predict_nearest),
-    Method("log_linear", _fit_powers, _predict_powers),
-)
 
 
 # Methods that add up the times of stages: load over bandwidth each, with non-negative bandwidths.
@@ -263,18 +252,16 @@ def non_negative_fit(matrix: Floats, target: Floats, weights: Floats) -> Floats:
     return np.asarray(coefficients / size)
 
 
-def _fit_sum(samples: Samples, scale: Floats, known: Kinds) -> dict[str, Any]:
+def _fit_sum(samples: Samples, _: Floats, known: Kinds) -> dict[str, Any]:
     """Fit the coefficients with a loss between absolute and relative squared errors."""
-    del scale
     columns = only_loads(stage_loads(samples, known))
     matrix = np.stack(list(columns.values()), axis=1)
     costs = non_negative_fit(matrix, samples.seconds, samples.seconds**-0.5)
     return {"coefficients": {n: float(c) for n, c in zip(columns, costs, strict=True) if c > 0}}
 
 
-def _refit_sum(parameters: dict[str, Any], samples: Samples, scale: Floats, known: Kinds) -> dict[str, float]:
+def _refit_sum(_: dict[str, Any], samples: Samples, scale: Floats, known: Kinds) -> dict[str, float]:
     """Estimate the costs of the stages from other samples."""
-    del parameters
     return dict(_fit_sum(samples, scale, known)["coefficients"])
 
 
@@ -282,38 +269,31 @@ def _predict_sum(parameters: dict[str, Any], samples: Samples, known: Kinds) -> 
     return _sum_of_terms(0.0, parameters["coefficients"], stage_loads(samples, known), len(samples))
 
 
-def _fit_norm(samples: Samples, scale: Floats, known: Kinds) -> dict[str, Any]:
+def _fit_norm(samples: Samples, _: Floats, known: Kinds) -> dict[str, Any]:
     """Fit the stages by squared relative errors for each norm, and keep the best norm."""
-    del scale
     samples = _some(samples)
     columns = only_loads(stage_loads(samples, known))
     columns.pop("1")
     matrix = np.stack(list(columns.values()), axis=1)
     begin = _beginning(matrix, samples.seconds)
     best = min((_fitted(matrix, samples.seconds, begin, norm) for norm in _NORMS), key=lambda fit: fit[0])
-    _, norm, start, costs = _fewest(matrix, samples.seconds, best)
+    norm, start, costs = _fewest(matrix, samples.seconds, best)[1:]
     shares = matrix * costs / samples.seconds[:, None]
     binds = shares.max(axis=0) > _BINDS
     names = np.array(list(columns))
-    return {
-        "norm": norm,
-        "start": start,
-        "coefficients": {str(n): float(c) for n, c in zip(names[binds], costs[binds], strict=True)},
-    }
+    coefficients = {str(n): float(c) for n, c in zip(names[binds], costs[binds], strict=True)}
+    return {"norm": norm, "start": start, "coefficients": coefficients}
 
 
-def _refit_norm(
-    parameters: dict[str, Any], samples: Samples, scale: Floats, known: Kinds
-) -> dict[str, float]:
+def _refit_norm(parameters: dict[str, Any], samples: Samples, _: Floats, known: Kinds) -> dict[str, float]:
     """Estimate the costs of the same stages from other samples, with the same norm."""
-    del scale
     if not parameters["coefficients"]:
         return {}
     samples = _some(samples)
     columns = stage_loads(samples, known)
     matrix = np.stack([columns[name] for name in parameters["coefficients"]], axis=1)
     begin = np.array(list(parameters["coefficients"].values()))
-    _, _, start, costs = _fitted(matrix, samples.seconds, begin, parameters["norm"], parameters["start"])
+    start, costs = _fitted(matrix, samples.seconds, begin, parameters["norm"], parameters["start"])[2:]
     return {"1": start, **dict(zip(parameters["coefficients"], costs.tolist(), strict=True))}
 
 
@@ -398,12 +378,6 @@ def _norm(parts: Floats, norm: float) -> Floats:
     return np.asarray(largest * (scaled**norm).sum(axis=1) ** (1 / norm))
 
 
-_STAGES = (
-    Method("stage_sum", _fit_sum, _predict_sum, _refit_sum),
-    Method("bottleneck", _fit_norm, _predict_norm, _refit_norm),
-)
-
-
 # Boosted regression trees on the logarithm of the time per byte, stored as plain arrays.
 #
 # Trees are piecewise constant, so beyond the largest scale in training, they repeat its prediction.
@@ -411,9 +385,11 @@ _STAGES = (
 _TREES: Final = 400
 _DEPTH: Final = 4
 _RATE: Final = 0.05
+_TREE: Final = ("feature", "threshold", "left", "right", "value")
+"""Columns of a tree: what each node compares, its children, and the time of a leaf."""
 
 
-def _fit_trees(samples: Samples, scale: Floats, known: Kinds) -> dict[str, Any]:
+def _fit_trees(samples: Samples, _: Floats, known: Kinds) -> dict[str, Any]:
     """Train the trees with a fixed seed.
 
     Raises
@@ -421,13 +397,11 @@ def _fit_trees(samples: Samples, scale: Floats, known: Kinds) -> dict[str, Any]:
     InputError
         scikit-learn is not installed.
     """
-    del scale
     ensemble = _library("sklearn.ensemble", "scikit-learn", "method trees")
     columns = described(samples, known)
-    size = np.maximum(samples.numbers.get("bytes", np.ones(len(samples))), 1.0)
     grown = ensemble.GradientBoostingRegressor(
         n_estimators=_TREES, max_depth=_DEPTH, learning_rate=_RATE, subsample=0.7, random_state=0
-    ).fit(np.stack(list(columns.values()), axis=1), np.log(samples.seconds / size))
+    ).fit(np.stack(list(columns.values()), axis=1), np.log(samples.seconds / _bytes(samples)))
     trees = [estimator.tree_ for estimator in grown.estimators_[:, 0]]
     return {
         "names": list(columns),
@@ -449,12 +423,10 @@ def _predict_trees(parameters: dict[str, Any], samples: Samples, known: Kinds) -
     """Evaluate all trees."""
     columns = described(samples, known)
     matrix = np.stack([columns[name] for name in parameters["names"]], axis=1).astype(np.float32)
-    size = np.maximum(samples.numbers.get("bytes", np.ones(len(samples))), 1.0)
     logs = np.full(len(samples), float(parameters["start"]))
     rows = np.arange(len(samples))
     for tree in parameters["trees"]:
-        feature, threshold = np.array(tree["feature"]), np.array(tree["threshold"])
-        left, right, value = np.array(tree["left"]), np.array(tree["right"]), np.array(tree["value"])
+        feature, threshold, left, right, value = (np.array(tree[name]) for name in _TREE)
         at = np.zeros(len(samples), dtype=np.int64)
         # Each step goes one level down, so the number of steps is at most the number of nodes.
         for _ in range(len(feature)):
@@ -464,10 +436,7 @@ def _predict_trees(parameters: dict[str, Any], samples: Samples, known: Kinds) -
             goes_left = matrix[rows, feature[at]] <= threshold[at]
             at = np.where(inner, np.where(goes_left, left[at], right[at]), at)
         logs += value[at]
-    return np.asarray(np.exp(logs) * size)
-
-
-_BOOSTED = (Method("trees", _fit_trees, _predict_trees),)
+    return np.asarray(np.exp(logs) * _bytes(samples))
 
 
 # Lasso over all subsets of training scales and a range of shrinkage, as Xie et al. search (section III-B).
@@ -630,10 +599,14 @@ def _path(gram: Floats, toward: Floats, count: float) -> list[tuple[float, Float
     return []
 
 
-_LASSO = tuple(
-    Method(name, partial(search, relative=relative), _predict_lasso, partial(_shrunk, relative=relative))
-    for name, relative in (("lasso", False), ("relative_lasso", True))
-)
-
-METHODS: Final = {method.name: method for method in (*_PLAIN, *_STAGES, *_BOOSTED, *_LASSO)}
+METHODS: Final = {
+    "mean": Method(_fit_mean, _predict_mean),
+    "nearest": Method(_fit_nearest, _predict_nearest),
+    "log_linear": Method(_fit_powers, _predict_powers),
+    "stage_sum": Method(_fit_sum, _predict_sum, _refit_sum),
+    "bottleneck": Method(_fit_norm, _predict_norm, _refit_norm),
+    "trees": Method(_fit_trees, _predict_trees),
+    "lasso": Method(partial(search, relative=False), _predict_lasso, partial(_shrunk, relative=False)),
+    "relative_lasso": Method(partial(search, relative=True), _predict_lasso, partial(_shrunk, relative=True)),
+}
 """All methods by name, plain ones first, in the order of tables."""

@@ -12,7 +12,7 @@ import vani
 from vani.centre.prediction.schema import PredictedWrite, WriteEnd, WriteTimePrediction
 from vani.centre.write_time.choice import Fitted
 from vani.centre.write_time.fit import prepared
-from vani.centre.write_time.published import PUBLISHED, Placement, Published, Write, read_mapping
+from vani.centre.write_time.published import PUBLISHED, Groups, Placement, Published, Write, read_mapping
 from vani.centre.write_time.samples import Samples
 from vani.centre.write_time.schema import WriteModel
 from vani.errors import InputError, one_line
@@ -20,7 +20,6 @@ from vani.schema.settings import Option, PathLike, Settings
 from vani.units import parse_bytes
 
 if TYPE_CHECKING:
-    from vani.centre.write_time.published import Groups
     from vani.schema.profile import Profile
 
 # Write times from a fitted model: of one write, of a job on given nodes, and of a profiled run.
@@ -82,9 +81,7 @@ def _values(model: WriteModel, values: Mapping[str, str | float]) -> tuple[dict[
     known = [*model.columns, *model.words]
     for name in values:
         if name not in known:
-            raise InputError(
-                f"the model has no column {name!r}", where="--set", todo=f"it has {', '.join(known)}"
-            )
+            raise InputError(f"the model has no column {name!r}", where="--set", todo=f"it has {', '.join(known)}")
     for name in known:
         if name not in values:
             raise InputError(f"no value of {name!r}", where="--set", todo=f"give --set {name}=...")
@@ -93,16 +90,12 @@ def _values(model: WriteModel, values: Mapping[str, str | float]) -> tuple[dict[
         try:
             numbers[name] = float(parse_bytes(value) if isinstance(value := values[name], str) else value)
         except (ValueError, OverflowError):
-            raise InputError(
-                f"{name} is {values[name]!r}", where="--set", todo="give a number or a size"
-            ) from None
+            raise InputError(f"{name} is {values[name]!r}", where="--set", todo="give a number or a size") from None
         if not 0 <= numbers[name] <= 1e30:
             raise InputError(f"{name} is {values[name]}", where="--set", todo="give 0 or more")
     for name, met in model.words.items():
         if str(values[name]) not in met:
-            raise InputError(
-                f"{name} is {values[name]!r}", where="--set", todo=f"the samples had {', '.join(met)}"
-            )
+            raise InputError(f"{name} is {values[name]!r}", where="--set", todo=f"the samples had {', '.join(met)}")
     return numbers, {name: str(values[name]) for name in model.words}
 
 
@@ -128,16 +121,9 @@ def _seconds(
         {name: np.array([value]) for name, value in words.items()},
         np.ones(1),
     )
-    fitted = Fitted(
-        model.method,
-        dict(model.parameters),
-        model.words,
-        model.low,
-        model.high,
-        (),
-        offset=model.offset,
-        rivals={rival.method: dict(rival.parameters) for rival in model.rivals},
-    )
+    rivals = {rival.method: dict(rival.parameters) for rival in model.rivals}
+    of_method = (model.method, dict(model.parameters), model.words)
+    fitted = Fitted(*of_method, model.low, model.high, (), offset=model.offset, rivals=rivals)
     beyond = np.array([numbers[model.scale] / max(model.columns[model.scale].high, 1e-30)])
     beyond = np.minimum(beyond, BEYOND)  # Beyond that, no range is promised.
     try:
@@ -146,11 +132,8 @@ def _seconds(
             seconds = float(fitted.predict(known)[0])
             low, high = (float(bound[0]) for bound in fitted.interval(known, beyond))
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
-        raise InputError(
-            f"its parameters do not match {model.method} ({type(error).__name__}: {error})",
-            where=where,
-            todo="fit it again",
-        ) from error
+        what = f"its parameters do not match {model.method} ({type(error).__name__}: {error})"
+        raise InputError(what, where=where, todo="fit it again") from error
     if not 0 < seconds < 1e12:
         raise InputError(f"predicts {seconds:g} seconds", where=where, todo="fit it again")
     return seconds, low, high
@@ -176,31 +159,17 @@ def placed_write_time(
     read = WriteModel.load(model) if isinstance(model, (str, Path)) else model
     if read.system is None:
         if mapping is not None or job_nodes is not None:
-            raise InputError(
-                "the model has no machine features",
-                where="--mapping",
-                todo="leave it out, or fit with --system",
-            )
+            todo = "leave it out, or fit with --system"
+            raise InputError("the model has no machine features", where="--mapping", todo=todo)
         return fitted_write_time(model, values)
-    machine = PUBLISHED[read.system]
-    columns = [
-        name for short in map(_SHORT.__getitem__, machine.shared) for name in (f"s_{short}", f"n_{short}")
-    ]
-    if mapping is not None:
-        known = read_mapping(Path(mapping), list(machine.shared))
-        nodes = known.of_job(job_nodes, _count(values))
-        return fitted_write_time(model, {**values, "nodes": len(nodes), **_columns_of(known.groups(nodes))})
-    count = _count(values)
-    if job_nodes is not None:
-        raise InputError("needs a mapping", where="--job-nodes", todo="give --mapping FILE as well")
-    if count is None or any(name in values for name in columns):
+    machine, count = PUBLISHED[read.system], _count(values)
+    mapped = _groups(machine, count, mapping, job_nodes)
+    if mapped is not None:
+        return fitted_write_time(model, {**values, "nodes": mapped[0], **_columns_of(mapped[1])})
+    ends = [_columns_of(groups) for groups in machine.ends(count or 1).values()]
+    if count is None or values.keys() & ends[0].keys():
         return fitted_write_time(model, values)
-    return _range(
-        [
-            fitted_write_time(model, {**values, **_columns_of(groups)})
-            for groups in machine.ends(count).values()
-        ]
-    )
+    return _range([fitted_write_time(model, {**values, **columns}) for columns in ends])
 
 
 def _count(values: Mapping[str, str | float]) -> int | None:
@@ -226,6 +195,7 @@ def _range(ends: list[WriteTimePrediction]) -> WriteTimePrediction:
     outside = list(dict.fromkeys([*packed.outside, *spread.outside]))
     low = [end.low for end in ends if end.low is not None]
     high = [end.high for end in ends if end.high is not None]
+    note = "the placement of the job's nodes is not known: the range is from packed to spread"
     return packed.model_copy(
         update={
             "asked": alike,
@@ -233,10 +203,7 @@ def _range(ends: list[WriteTimePrediction]) -> WriteTimePrediction:
             "outside": outside,
             "low": None if outside else min(low),
             "high": None if outside else max(high),
-            "notes": [
-                *packed.notes,
-                "the placement of the job's nodes is not known: the range is from packed to spread",
-            ],
+            "notes": [*packed.notes, note],
         }
     )
 

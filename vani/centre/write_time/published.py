@@ -496,9 +496,8 @@ def _components(
     for line, row in rows:
         where = f"{path}: line {line}"
         if len(row) != len(head):
-            raise InputError(
-                f"{len(row)} cells where there are {len(head)} columns", where=where, todo="complete it"
-            )
+            what = f"{len(row)} cells where there are {len(head)} columns"
+            raise InputError(what, where=where, todo="complete it")
         node, *components = (row[place].strip() for place in places)
         if not node or not all(components):
             raise InputError("has an empty cell", where=where, todo="fill it in or leave the row out")

@@ -30,7 +30,19 @@ MAX_WRITES: Final = 200_000
 
 
 @dataclass(frozen=True)
-class Samples:
+class Writes:
+    """Measured writes as in a file, one row per repetition; columns as in `Samples`, shape (writes,)."""
+
+    numbers: Mapping[str, Floats]
+    words: Mapping[str, npt.NDArray[np.str_]]
+    seconds: Floats
+
+    def __len__(self) -> int:
+        return len(self.seconds)
+
+
+@dataclass(frozen=True)
+class Samples(Writes):
     """Writes and their times.
 
     Parameters
@@ -46,13 +58,7 @@ class Samples:
         Standard error relative to each mean, shape (samples,); NaN for a single measurement. None: unknown for all.
     """
 
-    numbers: Mapping[str, Floats]
-    words: Mapping[str, npt.NDArray[np.str_]]
-    seconds: Floats
     standard_error: Floats | None = None
-
-    def __len__(self) -> int:
-        return len(self.seconds)
 
     def only(self, chosen: npt.NDArray[np.bool_] | npt.NDArray[np.int64]) -> Samples:
         """The samples selected by `chosen`: a mask of shape (samples,), or indices."""
@@ -81,18 +87,6 @@ class Samples:
         return self.numbers[name]
 
 
-@dataclass(frozen=True)
-class Writes:
-    """Measured writes as in a file, one row per repetition; columns as in `Samples`, shape (writes,)."""
-
-    numbers: Mapping[str, Floats]
-    words: Mapping[str, npt.NDArray[np.str_]]
-    seconds: Floats
-
-    def __len__(self) -> int:
-        return len(self.seconds)
-
-
 def joined(parts: Sequence[tuple[str | Path, Writes]]) -> Writes:
     """Concatenate the writes of several named files.
 
@@ -103,10 +97,7 @@ def joined(parts: Sequence[tuple[str | Path, Writes]]) -> Writes:
     """
     first, writes = parts[0]
     for path, other in parts[1:]:
-        for here, there, path_here, path_there in (
-            (writes, other, first, path),
-            (other, writes, path, first),
-        ):
+        for here, there, path_here, path_there in ((writes, other, first, path), (other, writes, path, first)):
             missing = (set(here.numbers) - set(there.numbers)) | (set(here.words) - set(there.words))
             if missing:
                 name = one_line(min(missing))
@@ -128,10 +119,7 @@ def joined(parts: Sequence[tuple[str | Path, Writes]]) -> Writes:
 def sampled(writes: Writes) -> Samples:
     """Merge writes that differ only in their time into one sample, with the mean as Xie et al. define it."""
     numbers, words, times = writes.numbers, writes.words, writes.seconds
-    keys = [
-        *numbers.values(),
-        *(np.unique(column, return_inverse=True)[1].astype(float) for column in words.values()),
-    ]
+    keys = [*numbers.values(), *(np.unique(column, return_inverse=True)[1] for column in words.values())]
     table = np.stack(keys, axis=1) if keys else np.zeros((len(times), 1))
     _, first, group = np.unique(table, axis=0, return_index=True, return_inverse=True)
     group = group.ravel()  # numpy 2.0 returns two dimensions
@@ -252,36 +240,25 @@ def _refuse_head(head: Sequence[str], path: Path) -> None:
     if len(head) > _MAX_COLUMNS:
         raise InputError(f"has {len(head):,} columns", where=path, todo=f"keep at most {_MAX_COLUMNS}")
     if not set(_TIMES) & set(head) and not {"bandwidth", "bytes"} <= set(head):
-        raise InputError(
-            "has neither a column `seconds` nor `bandwidth` and `bytes`",
-            where=path,
-            todo="add the time of each write",
-        )
+        what = "has neither a column `seconds` nor `bandwidth` and `bytes`"
+        raise InputError(what, where=path, todo="add the time of each write")
     times = [name for name in (*_TIMES, "bandwidth") if name in head]
     if len(times) > 1:
-        raise InputError(
-            f"has two times of writes, {times[0]!r} and as {times[1]!r}", where=path, todo="leave one out"
-        )
+        raise InputError(f"has two times of writes, {times[0]!r} and as {times[1]!r}", where=path, todo="leave one out")
 
 
 def _columns(rows: Iterator[list[str]], head: Sequence[str], path: Path) -> dict[str, list[str]]:
     columns: dict[str, list[str]] = {name: [] for name in head}
     for number, row in enumerate(rows, 2):
+        where = f"{path}: row {number}"
         if len(row) != len(head):
-            raise InputError(
-                f"{len(row)} cells where there are {len(head)} columns",
-                where=f"{path}: row {number}",
-                todo="complete it",
-            )
+            what = f"{len(row)} cells where there are {len(head)} columns"
+            raise InputError(what, where=where, todo="complete it")
         if number > MAX_WRITES:
             raise InputError(f"has more than {MAX_WRITES:,} samples", where=path, todo="leave some out")
         for name, cell in zip(head, row, strict=True):
             if not cell.strip():
-                raise InputError(
-                    f"no {one_line(name)}",
-                    where=f"{path}: row {number}",
-                    todo="fill it in or leave the row out",
-                )
+                raise InputError(f"no {one_line(name)}", where=where, todo="fill it in or leave the row out")
             columns[name].append(cell.strip())
     if not columns[head[0]]:
         raise InputError("has no samples", where=path, todo="add a row per write")
@@ -295,14 +272,10 @@ def _of_columns(columns: Mapping[str, list[str]], path: Path) -> Writes:
         try:
             numbers[name] = np.array([float(cell) for cell in cells])
         except ValueError:
-            kinds = set(cells)
-            if len(kinds) > _MAX_WORDS or name in (*_TIMES, "bytes", "nodes", "processes"):
+            if len(set(cells)) > _MAX_WORDS or name in (*_TIMES, "bytes", "nodes", "processes"):
                 odd = next(cell for cell in cells if not _is_number(cell))
-                raise InputError(
-                    f"{name} is {odd[:40]!r}",
-                    where=path,
-                    todo=f"give a number (a column of words has at most {_MAX_WORDS} of them)",
-                ) from None
+                todo = f"give a number (a column of words has at most {_MAX_WORDS} of them)"
+                raise InputError(f"{name} is {odd[:40]!r}", where=path, todo=todo) from None
             words[name] = np.array(cells)
             continue
         wrong = ~np.isfinite(numbers[name]) | (numbers[name] < 0) | (numbers[name] > 1e30)
@@ -314,12 +287,9 @@ def _of_columns(columns: Mapping[str, list[str]], path: Path) -> Writes:
 
 def _times(numbers: dict[str, Floats], path: Path) -> Floats:
     name: str = next((name for name in _TIMES if name in numbers), "bandwidth")
+    times = numbers.pop(name)
     if name == "bandwidth":
-        times = np.divide(
-            numbers["bytes"], numbers[name], out=np.zeros(len(numbers[name])), where=numbers[name] > 0
-        )
-    else:
-        times = numbers[name]
+        times = np.divide(numbers["bytes"], times, out=np.zeros(len(times)), where=times > 0)
     if not (times > 0).all():
         row = int(np.argmax(~(times > 0))) + 2
         raise InputError(f"a {name} of 0", where=f"{path}: row {row}", todo="leave the row out")
@@ -328,7 +298,6 @@ def _times(numbers: dict[str, Floats], path: Path) -> Floats:
         raise InputError(
             f"a write of {times[row - 2]:g} s", where=f"{path}: row {row}", todo="give seconds, or leave the row out"
         )
-    del numbers[name]
     return times
 
 
@@ -389,12 +358,9 @@ def read_ior(text: str, path: Path) -> Writes:
     if len(writes) > MAX_WRITES:
         raise InputError(f"has more than {MAX_WRITES:,} writes", where=path, todo="leave some out")
     tests = [test for test, _, _ in writes]
-    numbers = {
-        "nodes": np.array([float(test.nodes) for test in tests]),
-        "processes": np.array([float(test.tasks) for test in tests]),
-        "bytes": np.array([_moved(*write_, path) for write_ in writes]),
-        "request": np.array([float(test.request) for test in tests]),
-    }
+    nodes, processes, requests = np.array([(test.nodes, test.tasks, test.request) for test in tests], dtype=float).T
+    moved = np.array([_moved(*write_, path) for write_ in writes])
+    numbers = {"nodes": nodes, "processes": processes, "bytes": moved, "request": requests}
     with_stripes = {test.stripe_count is not None for test in tests}
     if len(with_stripes) > 1:
         raise InputError("has the stripe count of some tests only", where=path, todo="split it")
@@ -421,25 +387,19 @@ def _of_json(text: str, path: Path) -> Iterator[tuple[_Test, float, float]]:
     try:
         document = json.loads(text)
     except ValueError as error:
-        raise InputError(
-            f"is not complete JSON ({error})", where=path, todo="leave it out, or run IOR to its end"
-        ) from None
+        todo = "leave it out, or run IOR to its end"
+        raise InputError(f"is not complete JSON ({error})", where=path, todo=todo) from None
     except RecursionError:
         raise InputError("is not IOR's JSON: it is nested too deeply", where=path) from None
     try:
         for number, test in enumerate(document["tests"]):
-            options, given = test["Options"], test["Parameters"]
-            known = _known(
-                {**given, **options, "nodes": options.get("nodes") or given.get("nodes")},
-                request=int(given["transferSize"]),
-                block=int(given["blockSize"]),
-                segments=int(given["segmentCount"]),
-                where=f"{path}: test {number}",
-            )
+            options, given, where = test["Options"], test["Parameters"], f"{path}: test {number}"
+            settings = {**given, **options, "nodes": options.get("nodes") or given.get("nodes")}
+            request, each = int(given["transferSize"]), int(given["blockSize"]) * int(given["segmentCount"])
+            known = _known(settings, request=request, each=each, where=where)
             for result in _flat(test["Results"]):
                 if result["access"] == "write":
-                    seconds, rate = float(result["totalTime"]), float(result["bwMiB"])
-                    yield known, *_checked(rate, seconds, f"{path}: test {number}")
+                    yield known, *_checked(float(result["bwMiB"]), float(result["totalTime"]), where)
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
         raise InputError(
             f"is not IOR's JSON ({type(error).__name__}: {one_line(str(error))[:60]})",
@@ -505,13 +465,7 @@ def _of_options(options: Mapping[str, Any], where: str) -> _Test:
     if clients is not None:
         settings |= {"tasks": clients[1], "clients per node": clients[2]}
     try:
-        return _known(
-            settings,
-            request=_size(settings["xfersize"]),
-            block=0,
-            segments=0,
-            where=where,
-        )
+        return _known(settings, request=_size(settings["xfersize"]), each=0, where=where)
     except (KeyError, ValueError, OverflowError) as error:
         raise InputError(
             f"IOR's options are damaged or missing ({one_line(str(error))[:60]})",
@@ -520,15 +474,14 @@ def _of_options(options: Mapping[str, Any], where: str) -> _Test:
         ) from None
 
 
-def _known(settings: Mapping[str, Any], *, request: int, block: int, segments: int, where: str) -> _Test:
+def _known(settings: Mapping[str, Any], *, request: int, each: int, where: str) -> _Test:
     tasks = int(settings["tasks"])
     per_node = int(settings.get("clients per node") or 0)
     nodes = int(settings.get("nodes") or 0) or (math.ceil(tasks / per_node) if per_node > 0 else 0)
-    size = block * segments * tasks or _size(settings["aggregate filesize"])
+    size = each * tasks or _size(settings["aggregate filesize"])
     if tasks < 1 or nodes < 1 or request < 1:
-        raise InputError(
-            f"{tasks} tasks on {nodes} nodes, {request} bytes at a time", where=where, todo="leave it out"
-        )
+        what = f"{tasks} tasks on {nodes} nodes, {request} bytes at a time"
+        raise InputError(what, where=where, todo="leave it out")
     stripes = str(settings.get("stripe count", ""))
     return _Test(
         nodes=nodes,
@@ -561,11 +514,8 @@ def _number(cell: str, where: str) -> float:
 
 def _checked(rate: float, seconds: float, where: str) -> tuple[float, float]:
     if not (0 < seconds < math.inf and 0 <= rate < math.inf):
-        raise InputError(
-            f"a write of {seconds:g} s at {rate:g} MiB/s",
-            where=where,
-            todo="leave it out: it was not measured",
-        )
+        what = f"a write of {seconds:g} s at {rate:g} MiB/s"
+        raise InputError(what, where=where, todo="leave it out: it was not measured")
     return rate, seconds
 
 
@@ -603,9 +553,7 @@ def read_writes(path: Path) -> Writes:
     """
     try:
         if path.stat().st_size > _MAX_BYTES:
-            raise InputError(
-                f"is larger than {format_bytes(_MAX_BYTES)}", where=path, todo="leave some writes out"
-            )
+            raise InputError(f"is larger than {format_bytes(_MAX_BYTES)}", where=path, todo="leave some writes out")
         text = path.read_text(encoding="utf-8-sig")
     except FileNotFoundError:
         raise InputError("no such file", where=path) from None
@@ -653,12 +601,8 @@ def writes_of(runs: Sequence[StoredRun], where: str) -> Writes:
 
 
 def _is_sample(run: StoredRun) -> bool:
-    return bool(
-        run.complete
-        and run.slowest_s
-        and run.bytes_written
-        and (run.bytes_read or 0) <= _MAX_READ * run.bytes_written
-    )
+    written, read = run.bytes_written, run.bytes_read or 0
+    return bool(run.complete and run.slowest_s and written and read <= _MAX_READ * written)
 
 
 def _rounded(values: Sequence[float]) -> Floats:

@@ -6,13 +6,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from vani.centre.write_time.choice import FEW
+from vani.centre.write_time.choice import FEW, CrossValidation, MethodScore
 from vani.errors import one_line
 from vani.render.table import table
 from vani.units import counted, format_bytes, format_rate, format_seconds, format_share
 
 if TYPE_CHECKING:
-    from vani.centre.write_time.choice import CrossValidation, MethodScore
     from vani.centre.write_time.schema import StageCost, WriteModel
 
 # Methods side by side on scales to which they were not fitted, as in table VI of Xie et al.

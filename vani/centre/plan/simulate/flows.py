@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from vani.centre.plan.simulate.events import Floats, Ints, Phase, Resources, Usage, Workload
-from vani.centre.plan.simulate.jobs import Choices
+from vani.centre.plan.simulate.jobs import Choices, Job
 from vani.centre.plan.simulate.machine import (
     KINDS,
     Component,
@@ -28,7 +28,6 @@ from vani.errors import InputError
 if TYPE_CHECKING:
     from vani.centre.plan.schema.plans import PlacedExtent
     from vani.centre.plan.schema.scenario import Pieces, ScenarioPhase
-    from vani.centre.plan.simulate.jobs import Job
 
 # A workload that is ready to run, with its resources.
 

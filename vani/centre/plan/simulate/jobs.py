@@ -12,16 +12,14 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from vani.centre.plan.schema.jobs import refuse_twins
+from vani.centre.plan.schema.jobs import Jobs, PlannedJob, refuse_twins
 from vani.centre.plan.schema.plans import ForwardPlan, PathPlan, PlacedExtent, PlacedFile, PlacePlan, Plan
-from vani.centre.plan.schema.scenario import ScenarioJob, ScenarioPhase
+from vani.centre.plan.schema.scenario import Scenario, ScenarioJob, ScenarioPhase
 from vani.centre.plan.simulate.events import Floats, Ints
 from vani.errors import InputError
 from vani.units import counted, format_bytes
 
 if TYPE_CHECKING:
-    from vani.centre.plan.schema.jobs import Jobs, PlannedJob
-    from vani.centre.plan.schema.scenario import Scenario
     from vani.schema.profile import FileEntity, Profile
     from vani.schema.profile import Phase as ProfilePhase
     from vani.store.read import Store

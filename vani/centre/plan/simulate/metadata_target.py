@@ -12,13 +12,12 @@ from itertools import count
 from typing import TYPE_CHECKING
 
 from vani.advisors.commands import quoted_path
-from vani.centre.plan.schema.scenario import ScenarioPhase
+from vani.centre.plan.schema.scenario import DataOnMdt, ScenarioPhase
 from vani.errors import InputError
 from vani.models.striping import STRIPE_UNIT
 from vani.units import format_bytes, format_seconds, lfs_size
 
 if TYPE_CHECKING:
-    from vani.centre.plan.schema.scenario import DataOnMdt
     from vani.centre.plan.simulate.jobs import Job
 
 MOVES = "moves to OSTs"

@@ -16,7 +16,7 @@ from vani.centre.plan.inputs import layout_files_of, loaded, plan_input, read_la
 from vani.centre.plan.schema import plans as schema
 from vani.centre.plan.schema.jobs import Jobs
 from vani.centre.plan.schema.plans import SimulateOptions, SimulatePlan
-from vani.centre.plan.schema.scenario import Placement, Scenario, Variant
+from vani.centre.plan.schema.scenario import Failure, Placement, Scenario, Variant
 from vani.centre.plan.schema.snapshot import Snapshot
 from vani.centre.plan.simulate.events import Change, Floats, SimulatedRun, most_steps, run
 from vani.centre.plan.simulate.flows import Built, build
@@ -43,7 +43,6 @@ from vani.systems import known_systems, load_system, no_such_system
 from vani.units import counted, format_seconds
 
 if TYPE_CHECKING:
-    from vani.centre.plan.schema.scenario import Failure
     from vani.engine.executor import Progress, SchedulerLike
     from vani.schema.system import System
 

@@ -24,7 +24,7 @@ from vani.systems import system_of
 from vani.units import format_share
 
 if TYPE_CHECKING:
-    from vani.centre.prediction.schema import BehaviourPrediction, LikelyBehaviour
+    from vani.centre.prediction.schema import LikelyBehaviour
     from vani.schema.profile import Profile
     from vani.schema.system import System
 
@@ -102,21 +102,16 @@ def weighed(parts: Sequence[LikelyAdvice], next_run: schema.NextRun) -> Advice:
 
 
 def _key(recommendation: schema.Recommendation) -> _Key:
-    return (
-        recommendation.rule,
-        recommendation.target.kind,
-        json.dumps(recommendation.recommended, sort_keys=True, default=str),
-    )
+    settings = json.dumps(recommendation.recommended, sort_keys=True, default=str)
+    return recommendation.rule, recommendation.target.kind, settings
 
 
 def _in_same_advice(
     shown: dict[_Key, list[schema.Recommendation]], key: _Key, best: _Key, parts: Sequence[LikelyAdvice]
 ) -> bool:
     """Whether the same advice recommends both."""
-    return any(
-        shown[key][0] in part.advice.recommendations and shown[best][0] in part.advice.recommendations
-        for part in parts
-    )
+    pair = (shown[key][0], shown[best][0])
+    return any(all(entry in part.advice.recommendations for entry in pair) for part in parts)
 
 
 def _saving(recommendation: schema.Recommendation) -> float:
@@ -214,40 +209,29 @@ def advise_next(
         if latest is not None:
             profile, file_system = latest
             machine = system_of(system) if system is not None else machine_like(file_system)
-            parts.append(
-                LikelyAdvice(
-                    behaviour.probability,
-                    advise(profile, system=machine, select=select, ignore=ignore, config=config, files=files),
-                )
-            )
+            advice = advise(profile, system=machine, select=select, ignore=ignore, config=config, files=files)
+            parts.append(LikelyAdvice(behaviour.probability, advice))
         run = None if latest is None else next(iter(behaviour.resembles.paths), behaviour.resembles.digest)
         behaviours.append(
             schema.NextRunBehaviour(behaviour=behaviour.behaviour, probability=behaviour.probability, run=run)
         )
     known = sum(part.probability for part in parts)
+    why = None
+    if known < LEAST_KNOWN:
+        few = f"the behaviours with a profile have a total probability of {format_share(known)}"
+        why = predicted.outside[0] if predicted.outside else few
     next_run = schema.NextRun(
-        application=application,
-        user=predicted.user,
-        processes=predicted.processes,
-        behaviours=behaviours,
-        default=None,
+        application=application, user=predicted.user, processes=predicted.processes, behaviours=behaviours, default=why
     )
-    if known >= LEAST_KNOWN:
+    if why is None:
         return weighed(parts, next_run)
-    why = _why(predicted, format_share(known))
     return Advice(
         profile=schema.ProfileRef(path=None, sha256=""),
         system=schema.SystemRef(name=None, sha256=""),
-        next_run=next_run.model_copy(update={"default": why}),
+        next_run=next_run,
         recommendations=[],
         no_recommendation=[],
     )
-
-
-def _why(predicted: BehaviourPrediction, known: str) -> str:
-    if predicted.outside:
-        return predicted.outside[0]
-    return f"the behaviours with a profile have a total probability of {known}"
 
 
 def _profile_of(behaviour: LikelyBehaviour, db: PathLike | None) -> tuple[Profile, str] | None:

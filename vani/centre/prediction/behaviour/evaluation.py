@@ -79,12 +79,7 @@ def _sequences(runs: Runs, number: int) -> list[list[int]]:
 
 
 def judge(
-    runs: Runs,
-    first: int,
-    *,
-    ended_only: bool,
-    begin: Mapping[str, Begin],
-    unweighed: frozenset[str] = frozenset(),
+    runs: Runs, first: int, *, ended_only: bool, begin: Mapping[str, Begin], unweighed: frozenset[str] = frozenset()
 ) -> Tested:
     """Predict each run from `first` on, using the runs before it.
 
@@ -108,17 +103,11 @@ def judge(
             continue
         seen = panel.has_seen(int(runs.category[place]), int(runs.ids[place]))
         rows.append((place, seen, [guess for guess, _ in said], [share for _, share in said]))
-    where = np.array([row[0] for row in rows], np.int64)
+    where, seen_before = np.array([row[0] for row in rows], np.int64), np.array([row[1] for row in rows], np.bool_)
     guesses = np.array([row[2] for row in rows], np.int64).reshape(-1, len(panel.names))
     sure = np.array([row[3] for row in rows], np.float64).reshape(-1, len(panel.names))
-    return Tested(
-        where,
-        np.array([row[1] for row in rows], np.bool_),
-        dict(zip(panel.names, guesses.T, strict=True)),
-        dict(zip(panel.names, sure.T, strict=True)),
-        runs.ids[where],
-        unknown,
-    )
+    by_name = dict(zip(panel.names, guesses.T, strict=True)), dict(zip(panel.names, sure.T, strict=True))
+    return Tested(where, seen_before, *by_name, runs.ids[where], unknown)
 
 
 def score(tested: Tested, category: Ints, name: str) -> Score:
@@ -126,15 +115,8 @@ def score(tested: Tested, category: Ints, name: str) -> Score:
     right = tested.guesses[name] == tested.actual
     said = tested.probabilities[name]
     sure = said >= SURE
-    per_run, per_category = shares(right, category)
-    return Score(
-        name,
-        per_run,
-        per_category,
-        float(np.mean((said - right) ** 2)),
-        float(sure.mean()),
-        float(right[sure].mean()) if sure.any() else None,
-    )
+    sure_right = float(right[sure].mean()) if sure.any() else None
+    return Score(name, *shares(right, category), float(np.mean((said - right) ** 2)), float(sure.mean()), sure_right)
 
 
 def shares(right: Bools, category: Ints) -> tuple[ShareRange, ShareRange]:
@@ -146,15 +128,12 @@ def shares(right: Bools, category: Ints) -> tuple[ShareRange, ShareRange]:
     drawn = np.random.default_rng(1).multinomial(number, np.full(number, 1 / number), _DRAWS)
     of_runs = (drawn @ hits) / (drawn @ runs)
     of_categories = (drawn @ (hits / runs)) / number
-    return (
-        _with_range(float(hits.sum() / runs.sum()), of_runs),
-        _with_range(float((hits / runs).mean()), of_categories),
-    )
+    of_run, of_category = float(hits.sum() / runs.sum()), float((hits / runs).mean())
+    return _with_range(of_run, of_runs), _with_range(of_category, of_categories)
 
 
 def _with_range(share: float, drawn: Floats) -> ShareRange:
-    low, high = np.quantile(drawn, (0.025, 0.975))
-    return ShareRange(share, float(low), float(high))
+    return ShareRange(share, *np.quantile(drawn, (0.025, 0.975)).tolist())
 
 
 _MAX_RUNS: Final = 100_000
@@ -186,15 +165,10 @@ def compare_predictors(runs: Runs, last: float) -> Comparison:
                 todo="add more runs (vani history add)",
             )
         modes.append(_mode(runs, tested, ended_only=ended_only))
-    together = np.column_stack([runs.category, runs.ids])
-    return Comparison(
-        len(runs),
-        len(np.unique(runs.category)),
-        len(np.unique(together, axis=0)),
-        float(runs.submitted[first]),
-        (modes[0], modes[1]),
-        tuple(notes),
-    )
+    categories = len(np.unique(runs.category))
+    behaviours = len(np.unique(np.column_stack([runs.category, runs.ids]), axis=0))
+    begin = float(runs.submitted[first])
+    return Comparison(len(runs), categories, behaviours, begin, (modes[0], modes[1]), tuple(notes))
 
 
 def _mode(runs: Runs, tested: Tested, *, ended_only: bool) -> Mode:
@@ -215,11 +189,8 @@ def _reliability(probabilities: Floats, right: Bools) -> tuple[Reliability, ...]
     for low, high in pairwise(_EDGES):
         among = (probabilities >= low) & ((probabilities < high) | (high == _EDGES[-1]))
         if among.any():
-            rows.append(
-                Reliability(
-                    low, high, int(among.sum()), float(probabilities[among].mean()), float(right[among].mean())
-                )
-            )
+            means = float(probabilities[among].mean()), float(right[among].mean())
+            rows.append(Reliability(low, high, int(among.sum()), *means))
     return tuple(rows)
 
 
@@ -246,12 +217,8 @@ def _mode_lines(mode: Mode) -> Iterator[str]:
     head = ("predictor", "per run", "95 %", "per category", "95 %", "Brier", "sure", "correct")
     rows = [
         (
-            score.name,
-            *_judged(score.per_run),
-            *_judged(score.per_category),
-            f"{score.brier:.3f}",
-            f"{score.sure:.3f}",
-            "" if score.sure_right is None else f"{score.sure_right:.3f}",
+            score.name, *_judged(score.per_run), *_judged(score.per_category), f"{score.brier:.3f}",
+            f"{score.sure:.3f}", "" if score.sure_right is None else f"{score.sure_right:.3f}",
         )
         for score in mode.scores
     ]

@@ -22,7 +22,7 @@ from vani.centre.history.story import unknown_runs
 from vani.centre.prediction import schema
 from vani.centre.prediction.behaviour.panel import AUTO, Panel, most_likely, replay
 from vani.centre.prediction.behaviour.predictors import begins
-from vani.centre.prediction.behaviour.runs import Bools, Floats, Ints, Runs, kept_runs
+from vani.centre.prediction.behaviour.runs import TOTALS, Bools, Floats, Ints, Runs, kept_runs
 from vani.centre.prediction.text import FORMATS
 from vani.cli.options import format_option, output_option, settings_options
 from vani.cli.output import check_outputs, emit
@@ -93,11 +93,8 @@ def next_run(
     panel, past = _followed(runs, in_category, query.category)
     ahead = panel.predict(query.category)
     shares = ahead[-1]
-    likely = [
-        behaviour
-        for behaviour in sorted(shares, key=shares.__getitem__, reverse=True)
-        if shares[behaviour] >= _LEAST
-    ][:_SHOWN]
+    by_share = sorted(shares, key=shares.__getitem__, reverse=True)
+    likely = [behaviour for behaviour in by_share if shares[behaviour] >= _LEAST][:_SHOWN]
     weights = panel.weights(query.category)
     guesses = {name: most_likely(expected) for name, expected in zip(panel.names, ahead, strict=True)}
     return schema.BehaviourPrediction(
@@ -112,10 +109,7 @@ def next_run(
         other=max(0.0, 1.0 - sum(shares[behaviour] for behaviour in likely)),
         predictors=[
             schema.WeighedPredictor(
-                name=name,
-                weight=min(1.0, weights[name]),
-                behaviour=max(0, guess),
-                probability=min(1.0, share),
+                name=name, weight=min(1.0, weights[name]), behaviour=max(0, guess), probability=min(1.0, share)
             )
             for name, (guess, share) in guesses.items()
             if name != AUTO
@@ -155,14 +149,11 @@ def _unknown(runs: Runs, user: str | None, processes: int | None) -> str:
 
 def _followed(runs: Runs, in_category: Bools, category: int) -> tuple[Panel, list[schema.PastRun]]:
     """A panel that has seen the last runs, and what it had expected of each run of the category."""
-    chosen = np.sort(
-        np.concatenate(
-            [np.flatnonzero(in_category)[-_MAX_OF_CATEGORY:], np.flatnonzero(~in_category)[-_MAX_OF_OTHERS:]]
-        )
-    )
+    own, others = np.flatnonzero(in_category), np.flatnonzero(~in_category)
+    chosen = np.sort(np.concatenate([own[-_MAX_OF_CATEGORY:], others[-_MAX_OF_OTHERS:]]))
     panel = Panel(begins())
     past: list[schema.PastRun] = []
-    last = set(np.flatnonzero(in_category)[-_PAST:].tolist())
+    last = set(own[-_PAST:].tolist())
     for place in replay(runs, panel, chosen.tolist(), ended_only=True):
         if place in last:
             guess, share = most_likely(panel.predict(category)[-1])
@@ -184,23 +175,13 @@ def _likely(
     figures = runs.figures
     latest = int(such[-1])
     digest = runs.digests[latest] if runs.digests else None
-    bytes_read, bytes_written, metadata = (
-        _range(figures[name][such]) for name in ("bytes_read", "bytes_written", "metadata")
-    )
-    assert bytes_read is not None
-    assert bytes_written is not None
-    assert metadata is not None
+    ranges: dict[str, Any] = {name: _range(figures[name][such]) for name in (*TOTALS, "files", "runtime_s", "in_io_s")}
     return schema.LikelyBehaviour(
         behaviour=behaviour,
         probability=min(1.0, share),
         runs=len(such),
-        bytes_read=bytes_read,
-        bytes_written=bytes_written,
-        metadata=metadata,
         operations=_range(figures["reads"][such] + figures["writes"][such]),
-        files=_range(figures["files"][such]),
-        runtime_s=_range(figures["runtime_s"][such]),
-        in_io_s=_range(figures["in_io_s"][such]),
+        **ranges,
         resembles=schema.KnownRun(
             digest=digest,
             submitted=float(runs.submitted[latest]),
@@ -264,15 +245,8 @@ def history_predict(
         runs = kept_runs(connection, application, fits[0][0] if fits else user)
         if not len(runs):
             raise unknown_runs(connection, application, user)
-        return next_run(
-            runs,
-            application,
-            user=user,
-            processes=settings.processes,
-            among=len(fits),
-            at=at,
-            paths=partial(read.paths_of, connection),
-        )
+        paths, processes = partial(read.paths_of, connection), settings.processes
+        return next_run(runs, application, user=user, processes=processes, among=len(fits), at=at, paths=paths)
 
 
 def history_next_runs(ranking: Ranking, *, db: PathLike | None = None) -> list[schema.BehaviourPrediction]:

@@ -309,11 +309,8 @@ def darshan_series(path: Path) -> Series:
     records = read_records(open_log(path))
     series = _of_calls(records) or _of_heat(records)
     if series is None:
-        raise InputError(
-            "has only totals, without times of transfers",
-            where=path,
-            todo="record with DXT_ENABLE_IO_TRACE=1, or with Darshan 3.4 or later, which keeps heat maps",
-        )
+        todo = "record with DXT_ENABLE_IO_TRACE=1, or with Darshan 3.4 or later, which keeps heat maps"
+        raise InputError("has only totals, without times of transfers", where=path, todo=todo)
     return series
 
 
@@ -338,8 +335,7 @@ def _of_calls(records: Records) -> Series | None:
         _spread(start[calls] / step, end[calls] / step, size[calls], span / step)
         for calls in (sound & ~written, sound & written)
     ]
-    moved = np.stack(sides, axis=1)
-    return Series(step, moved, records.start_s, "DXT")
+    return Series(step, np.stack(sides, axis=1), records.start_s, "DXT")
 
 
 def _spread(start: Floats, end: Floats, size: Floats, samples: float) -> Floats:
@@ -372,11 +368,8 @@ def _of_heat(records: Records) -> Series | None:
     widths = np.unique(table["width"][of_heat])
     if len(widths) != 1 or not 0 < widths[0] < 1e9:
         return None
-    moved = np.stack(
-        [np.maximum(table[side][of_heat], 0).sum(axis=0, dtype=np.float64) for side in ("read", "write")],
-        axis=1,
-    )
-    return Series(float(widths[0]), moved, records.start_s, "heat map")
+    sides = [np.maximum(table[side][of_heat], 0).sum(axis=0, dtype=np.float64) for side in ("read", "write")]
+    return Series(float(widths[0]), np.stack(sides, axis=1), records.start_s, "heat map")
 
 
 def run_phases(runs: Sequence[RunPhases]) -> str:
@@ -388,20 +381,14 @@ def run_phases(runs: Sequence[RunPhases]) -> str:
             f"{one_line(run.path)}: behaviour {run.behaviour}, {counted(len(run.phases), 'phase')} "
             f"({run.source}, samples of {format_seconds(run.step_s)})",
         ]
-        if run.phases:
-            lines += table(
-                ("phase", "begins at", "lasts", "read", "written"),
-                [
-                    (
-                        str(phase.phase),
-                        format_seconds(phase.begin_s),
-                        format_seconds(phase.length_s),
-                        f"{format_bytes(phase.read_per_s)}/s",
-                        f"{format_bytes(phase.written_per_s)}/s",
-                    )
-                    for phase in run.phases
-                ],
+        rows = [
+            (
+                str(phase.phase), format_seconds(phase.begin_s), format_seconds(phase.length_s),
+                f"{format_bytes(phase.read_per_s)}/s", f"{format_bytes(phase.written_per_s)}/s",
             )
+            for phase in run.phases
+        ]
+        lines += table(("phase", "begins at", "lasts", "read", "written"), rows) if rows else []
     return "\n".join([*lines, ""])
 
 
@@ -427,27 +414,15 @@ def history_phases(*paths: PathLike) -> list[RunPhases]:
     read.sort(key=lambda entry: entry[1].submitted if entry[1].submitted is not None else float("inf"))
     phases_of_runs = [phases(series.moved) for _, series in read]
     ids, behaviours = phase_ids(phases_of_runs, [series.step_s for _, series in read])
-    return [
-        RunPhases(
-            str(path),
-            series.source,
-            behaviour,
-            series.step_s,
-            tuple(
-                PhaseOfRun(
-                    phase_id,
-                    phase.begin * series.step_s,
-                    (phase.end - phase.begin) * series.step_s,
-                    phase.means[0] / series.step_s,
-                    phase.means[1] / series.step_s,
-                )
-                for phase, phase_id in zip(own_phases, of_phases, strict=True)
-            ),
-        )
-        for (path, series), own_phases, of_phases, behaviour in zip(
-            read, phases_of_runs, ids, behaviours, strict=True
-        )
-    ]
+    described = []
+    for (path, series), own, of_phases, behaviour in zip(read, phases_of_runs, ids, behaviours, strict=True):
+        step_s, rows = series.step_s, []
+        for phase, name in zip(own, of_phases, strict=True):
+            read_per_s, written_per_s = (mean / step_s for mean in phase.means)
+            length_s = (phase.end - phase.begin) * step_s
+            rows.append(PhaseOfRun(name, phase.begin * step_s, length_s, read_per_s, written_per_s))
+        described.append(RunPhases(str(path), series.source, behaviour, step_s, tuple(rows)))
+    return described
 
 
 def series_of(path: PathLike) -> Series:

@@ -150,6 +150,16 @@ _TOLD: Final = 8
 _Counts = dict[tuple[int, ...], list[float]]
 
 
+def recency_of(latest_first: list[int], behaviour: int, most: int) -> int | None:
+    """The number of others since a behaviour occurred, None if never; it becomes the first of the latest `most`."""
+    place = latest_first.index(behaviour) if behaviour in latest_first else None
+    if place is not None:
+        del latest_first[place]
+    latest_first.insert(0, behaviour)
+    del latest_first[most:]
+    return place
+
+
 class _Habits:
     """Behaviours repeat and change as they did in other categories, which works in a new category, too.
 
@@ -165,17 +175,12 @@ class _Habits:
         self._runs = 0
 
     def see(self, behaviour: int) -> None:
-        known = behaviour in self._latest_first
-        place = self._latest_first.index(behaviour) if known else _NEW
-        recency = min(place, _LONG_AGO) if known else _NEW
-        if self._latest_first:
-            for context in self._contexts():
-                counts = self._followed.setdefault(context, [0.0] * (_NEW + 1))
-                counts[recency] += 1.0
-        if known:
-            del self._latest_first[place]
-        self._latest_first.insert(0, behaviour)
-        del self._latest_first[_REMEMBERED:]
+        contexts = self._contexts() if self._latest_first else []
+        place = recency_of(self._latest_first, behaviour, _REMEMBERED)
+        recency = _NEW if place is None else min(place, _LONG_AGO)
+        for context in contexts:
+            counts = self._followed.setdefault(context, [0.0] * (_NEW + 1))
+            counts[recency] += 1.0
         self._habit = (*self._habit, recency)[-_ORDER:]
         self._runs += 1
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import compress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -66,17 +67,10 @@ class Runs:
 
     def only(self, chosen: Bools) -> Runs:
         """The runs selected by `chosen`, shape (runs,); categories keep their numbers."""
-        return Runs(
-            self.names,
-            self.category[chosen],
-            self.submitted[chosen],
-            self.ended[chosen],
-            {name: values[chosen] for name, values in self.figures.items()},
-            [digest for digest, taken in zip(self.digests, chosen.tolist(), strict=True) if taken]
-            if self.digests
-            else (),
-            self.notes,
-        )
+        columns = (self.category[chosen], self.submitted[chosen], self.ended[chosen])
+        figures = {name: values[chosen] for name, values in self.figures.items()}
+        digests = list(compress(self.digests, chosen.tolist()))
+        return Runs(self.names, *columns, figures, digests, self.notes)
 
 
 def categories_of(
@@ -84,9 +78,7 @@ def categories_of(
 ) -> tuple[list[tuple[str, str, int]], Ints]:
     """Categories in order of their first run, and the category of each run, shape (runs,)."""
     known: dict[tuple[str, str, int], int] = {}
-    numbers = [
-        known.setdefault(names, len(known)) for names in zip(applications, users, processes, strict=True)
-    ]
+    numbers = [known.setdefault(names, len(known)) for names in zip(applications, users, processes, strict=True)]
     return list(known), np.array(numbers, np.int64)
 
 
@@ -98,9 +90,7 @@ _COLUMNS: Final = (*_NAMES, "submitted", "digest", *_FIGURES)
 def kept_runs(connection: sa.Connection, application: str | None = None, user: str | None = None) -> Runs:
     """Read the runs of an application (None: of all), without those whose totals are unknown."""
     rows = read.figures_of(connection, _COLUMNS, application, user)
-    columns = (
-        dict(zip(_COLUMNS, zip(*rows, strict=True), strict=True)) if rows else dict.fromkeys(_COLUMNS, ())
-    )
+    columns = dict(zip(_COLUMNS, zip(*rows, strict=True), strict=True)) if rows else dict.fromkeys(_COLUMNS, ())
     figures = {name: np.array(columns[name], np.float64) for name in _FIGURES}
     known = np.ones(len(rows), np.bool_)
     for name in TOTALS:
@@ -116,13 +106,8 @@ def kept_runs(connection: sa.Connection, application: str | None = None, user: s
 
 
 _CSV_NAMES: Final = {
-    "application": ("application", "app"),
-    "user": ("user",),
-    "processes": ("processes",),
-    "submitted": ("submitted", "start"),
-    "ended": ("ended", "end"),
-    "bytes_read": ("bytes_read",),
-    "bytes_written": ("bytes_written",),
+    **{name: (name,) for name in ("user", "processes", "bytes_read", "bytes_written")},
+    "application": ("application", "app"), "submitted": ("submitted", "start"), "ended": ("ended", "end"),
     "metadata": ("metadata", "metadata_ops"),
 }
 """Required figures, each with the accepted names of its column."""
@@ -150,18 +135,12 @@ def read_table(path: Path) -> Runs:
     submitted, ended = numbers["submitted"], numbers["ended"]
     if (ended < submitted).any():
         row = int(np.argmax(ended < submitted))
-        raise InputError(
-            f"ends at {ended[row]:.17g}, before it starts at {submitted[row]:.17g}",
-            where=f"{path}: row {row + 2}",
-            todo="correct it or leave it out",
-        )
+        what = f"ends at {ended[row]:.17g}, before it starts at {submitted[row]:.17g}"
+        raise InputError(what, where=f"{path}: row {row + 2}", todo="correct it or leave it out")
     order = np.argsort(submitted, kind="stable")
     late = int((np.diff(submitted) < 0).sum())
-    names, category = categories_of(
-        np.array(words["application"], object)[order].tolist(),
-        np.array(words["user"], object)[order].tolist(),
-        numbers["processes"][order].astype(np.int64).tolist(),
-    )
+    applications, users = (np.array(words[name], object)[order].tolist() for name in _WORDS)
+    names, category = categories_of(applications, users, numbers["processes"][order].astype(np.int64).tolist())
     unknown = np.full(len(order), np.nan)
     figures = {name: numbers[name][order] if name in numbers else unknown for name in (*TOTALS, *_OTHERS)}
     figures |= {"runtime_s": (ended - submitted)[order], "in_io_s": unknown}

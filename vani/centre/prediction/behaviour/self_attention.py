@@ -13,7 +13,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from vani.centre.prediction.behaviour.predictors import Begin, Shares
+from vani.centre.prediction.behaviour.predictors import Begin, Shares, recency_of
 
 _WINDOW: Final = 32
 _STRIDE: Final = 13
@@ -62,10 +62,8 @@ class _Attention:
 
 def _met(latest_first: list[int], behaviour: int) -> int:
     """The number of others since a behaviour occurred; it becomes the first of the latest ones."""
-    place = latest_first.index(behaviour) if behaviour in latest_first else _KINDS - 1
-    latest_first[:] = [behaviour, *(earlier for earlier in latest_first if earlier != behaviour)]
-    del latest_first[_REMEMBERED:]
-    return min(place, _KINDS - 1)
+    place = recency_of(latest_first, behaviour, _REMEMBERED)
+    return _KINDS - 1 if place is None else min(place, _KINDS - 1)
 
 
 def prepare(sequences: Sequence[Sequence[int]]) -> Begin:

@@ -28,16 +28,8 @@ _ITERATIONS: Final = 30
 _AHEAD: Final = 4096
 """Number of forecasts beyond which the last one is repeated."""
 _ORDERS: Final = (
-    (0, 1, 1),
-    (0, 0, 0),
-    (1, 0, 0),
-    (1, 1, 0),
-    (1, 1, 1),
-    (0, 1, 0),
-    (2, 0, 0),
-    (2, 1, 1),
-    (2, 1, 2),
-)
+    (0, 1, 1), (0, 0, 0), (1, 0, 0), (1, 1, 0), (1, 1, 1), (0, 1, 0), (2, 0, 0), (2, 1, 1), (2, 1, 2),
+)  # fmt: skip
 _SEASONAL: Final = ((0, 0, 0), (0, 1, 0), (1, 0, 0))
 
 
@@ -63,9 +55,7 @@ def _forecast(series: Floats, count: int) -> tuple[Floats, str]:
         return last, "constant: last value used"
     scaled = (series - series.mean()) / scale
     law = lag_of(of_sizes(series.astype(np.int64).tolist()))
-    season = (
-        law.lag if 1 < law.lag <= _MAX_SEASON and law.share > 0 and len(series) >= 2 * law.lag + 4 else 0
-    )
+    season = law.lag if 1 < law.lag <= _MAX_SEASON and law.share > 0 and len(series) >= 2 * law.lag + 4 else 0
     if season and not np.ptp(scaled[season:] - scaled[:-season]) > 1e-9:
         return np.resize(series[-season:], count), f"constant seasons: last {season}"
     best = _least_aic(scaled, season)
@@ -84,9 +74,7 @@ def _least_aic(series: Floats, season: int) -> tuple[Any, tuple[int, ...], tuple
     try:
         from statsmodels.tsa.arima.model import ARIMA  # noqa: PLC0415 - heavy, and an extra
     except ImportError:
-        raise InputError(
-            "needs statsmodels", where="arima", todo="pip install 'vani-io[centre]'"
-        ) from None
+        raise InputError("needs statsmodels", where="arima", todo="pip install 'vani-io[centre]'") from None
 
     began, best, least = time.perf_counter(), None, np.inf
     for seasonal in _SEASONAL if season else _SEASONAL[:1]:

@@ -135,6 +135,11 @@ class Chosen:
     runs: int
 
 
+def _untried(method: str, foreseen: series.Foreseen) -> Chosen:
+    """A forecast that nothing could be compared with."""
+    return Chosen(method, foreseen, np.full(len(foreseen), np.nan), np.nan, np.nan, {}, 0)
+
+
 def remembered(past: Sequence[series.Creations]) -> list[series.Creations]:
     """The latest runs, as many as predictors use."""
     latest: list[series.Creations] = []
@@ -172,9 +177,7 @@ def choose_next(past: Sequence[series.Creations], names: Iterable[str] | None = 
     candidates = plain or costly
     if not held_out:
         name = "same_position" if "same_position" in candidates else next(iter(candidates))
-        foreseen = candidates[name].predict(past, series.nothing(), None)
-        unknown = np.full(len(foreseen), np.nan)
-        return Chosen(name, foreseen, unknown, np.nan, np.nan, {}, 0)
+        return _untried(name, candidates[name].predict(past, series.nothing(), None))
     name = _best(outcomes)
     foreseen = (plain | costly)[name].predict(past, series.nothing(), None)
     own = outcomes[name]
@@ -246,18 +249,15 @@ class Follower:
         scores = {name: self._score(name) for name in self._methods}
         accuracy = dict(sorted(scores.items(), key=lambda item: -item[1]))
         known = any(self._before.values()) or any(self._own.values())
-        name = max(scores, key=lambda name: round(scores[name], 6)) if known else next(iter(self._unjudged()))
+        unjudged = "last_period" if "last_period" in self._methods else next(iter(self._methods))
+        name = max(scores, key=lambda name: round(scores[name], 6)) if known else unjudged
         foreseen = self._methods[name].predict(self.past, so_far, count)
         if not known:
-            unknown = np.full(len(foreseen), np.nan)
-            return Chosen(name, foreseen, unknown, np.nan, np.nan, {}, 0)
+            return _untried(name, foreseen)
         outcomes = [*self._before[name], *self._own[name]]
         low, high = _interval(self._own[name] if len(self._own[name]) >= 3 else outcomes)
         probability = self._by_rank(name, foreseen, self._score(name, sceptical=True))
         return Chosen(name, foreseen, probability, low, high, accuracy, len(outcomes))
-
-    def _unjudged(self) -> list[str]:
-        return [name for name in ("last_period", *self._methods) if name in self._methods]
 
     def _score(self, name: str, *, sceptical: bool = False) -> float:
         """Accuracy in this run and, while it has only begun, in earlier runs."""

@@ -13,9 +13,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
-import numpy as np
-
-from vani.centre.prediction.creations.choice import Chosen, Follower, choose_next
+from vani.centre.prediction.creations.choice import Follower, choose_next
 from vani.centre.prediction.creations.predictors import PREDICTORS
 from vani.centre.prediction.creations.series import Creations, Flags, Foreseen, is_right
 
@@ -66,7 +64,7 @@ class Misses:
         self.missed += 1
         self._since += 1
         if self.missed > _OVER * max(self.foreseen, self.created):
-            self._forget()
+            self.created = self.missed = self.predicted = self._since = 0
             return ToDo.START_OVER
         if self._since < self.tenth:
             return ToDo.NOTHING
@@ -76,9 +74,6 @@ class Misses:
             self.predicted = 0
             return ToDo.RETRAIN
         return ToDo.PREDICT
-
-    def _forget(self) -> None:
-        self.created = self.missed = self.predicted = self._since = 0
 
 
 @dataclass(frozen=True)
@@ -114,17 +109,13 @@ def follow(past: Sequence[Creations], came: Creations, names: Iterable[str] | No
     names
         Predictors to choose from; None: all except costly ones.
     """
-    plain = (
-        [name for name, predictor in PREDICTORS.items() if not predictor.costly]
-        if names is None
-        else list(names)
-    )
-    chosen: Chosen = choose_next(past, plain)
+    cheap = [name for name, predictor in PREDICTORS.items() if not predictor.costly]
+    plain = cheap if names is None else list(names)
+    chosen = choose_next(past, plain)
     runs, method = list(past), ""
     expected = len(chosen.foreseen)
     misses = Misses(expected)
-    hits = np.zeros(len(came), dtype=np.bool_)
-    hits[:] = _hits(chosen.foreseen, came, 0)
+    hits = _hits(chosen.foreseen, came, 0)
     done: list[tuple[int, ToDo]] = []
     for at in range(len(came)):
         todo = misses.saw(hit=bool(hits[at]))

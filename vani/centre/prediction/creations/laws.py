@@ -6,15 +6,7 @@ from typing import Final
 
 import numpy as np
 
-from vani.centre.prediction.creations.series import (
-    NO_RANK,
-    Creations,
-    Floats,
-    Ints,
-    count_by_rank,
-    is_right,
-    nth_of_rank,
-)  # fmt: skip
+from vani.centre.prediction.creations import series
 
 # Laws by which a run continues: a creation equals an earlier one, or is larger by a constant factor or step.
 #
@@ -40,7 +32,7 @@ class Law:
     share: float
 
 
-def laws(run: Creations, kinds: tuple[str, ...] = ("equal", "factor", "step")) -> Iterator[Law]:
+def laws(run: series.Creations, kinds: tuple[str, ...] = ("equal", "factor", "step")) -> Iterator[Law]:
     """Each kind of law with its best lag, by rank and over all; simple ones first."""
     sides = (True, False) if len(np.unique(run.ranks[-_JUDGED:])) > 1 else (True,)
     for kind in kinds:
@@ -48,15 +40,15 @@ def laws(run: Creations, kinds: tuple[str, ...] = ("equal", "factor", "step")) -
             yield _fitted(run, kind, by_rank=by_rank)
 
 
-def lag_of(run: Creations) -> Law:
+def lag_of(run: series.Creations) -> Law:
     """The period of a run."""
     return max(laws(run, ("equal",)), key=lambda law: law.share)
 
 
-def continued(run: Creations, ranks: Ints, law: Law) -> Floats:
+def continued(run: series.Creations, ranks: series.Ints, law: Law) -> series.Floats:
     """Sizes that continue a run by a law, shape of `ranks`; NaN if a rank has too few creations for the law."""
     who, nth, known = _seen(run, ranks, by_rank=law.by_rank)
-    had = count_by_rank(known, who)
+    had = series.count_by_rank(known, who)
     # The last complete period, and the number of periods from it to the wanted creation.
     ahead = np.maximum(0, (nth - had) // law.lag + 1)
     last = known.at(who, nth - ahead * law.lag)
@@ -73,11 +65,11 @@ def continued(run: Creations, ranks: Ints, law: Law) -> Floats:
         return np.asarray(np.maximum(0, last + (last - before) * ahead))
 
 
-def _fitted(run: Creations, kind: str, *, by_rank: bool) -> Law:
+def _fitted(run: series.Creations, kind: str, *, by_rank: bool) -> Law:
     tail = max(0, len(run) - _JUDGED)
     ranks, came = run.ranks[tail:], run.values[tail:]
     known = run if by_rank else _one_rank(run)
-    who = ranks if by_rank else np.full(len(ranks), NO_RANK)
+    who = ranks if by_rank else np.full(len(ranks), series.NO_RANK)
     nth = known.nth[tail:]
     steps = 1 if kind == "equal" else 2
     longest = min(_MAX_LAG, max(1, int(nth.max(initial=0)) // steps))
@@ -94,27 +86,29 @@ def _fitted(run: Creations, kind: str, *, by_rank: bool) -> Law:
         # A period that was repeated only by half does not count.
         if number < max(2, lag // 2):
             continue
-        share = float(is_right(guess[there], came[there]).mean()) * (1 - 1 / (number + 2))
+        share = float(series.is_right(guess[there], came[there]).mean()) * (1 - 1 / (number + 2))
         if share > best.share + (_BETTER if best.share >= 0 else 0):
             best = Law(kind, lag, by_rank, share)
     return best
 
 
-def _seen(run: Creations, ranks: Ints, *, by_rank: bool) -> tuple[Ints, Ints, Creations]:
+def _seen(
+    run: series.Creations, ranks: series.Ints, *, by_rank: bool
+) -> tuple[series.Ints, series.Ints, series.Creations]:
     if by_rank:
-        return ranks, nth_of_rank(ranks, run), run
-    who = np.full(len(ranks), NO_RANK)
+        return ranks, series.nth_of_rank(ranks, run), run
+    who = np.full(len(ranks), series.NO_RANK)
     return who, np.arange(len(ranks)) + len(run), _one_rank(run)
 
 
-def _one_rank(run: Creations) -> Creations:
-    return Creations(run.sizes, np.full(len(run), NO_RANK), run.stripes)
+def _one_rank(run: series.Creations) -> series.Creations:
+    return series.Creations(run.sizes, np.full(len(run), series.NO_RANK), run.stripes)
 
 
 _JUDGED_RUNS: Final = 5
 """Number of latest runs by which laws are judged."""
 
-Rows = Sequence[Floats]
+Rows = Sequence[series.Floats]
 
 
 @dataclass(frozen=True)
@@ -123,10 +117,10 @@ class RunLaw:
 
     name: str
     needs: int
-    follow: Callable[[Rows], Floats]
+    follow: Callable[[Rows], series.Floats]
 
 
-def _factor(rows: Rows) -> Floats:
+def _factor(rows: Rows) -> series.Floats:
     with np.errstate(all="ignore"):
         return np.where(rows[-2] > 0, rows[-1] * (rows[-1] / rows[-2]), rows[-1])
 
@@ -165,7 +159,7 @@ def best_law(rows: Rows, *, exact: bool = False) -> tuple[RunLaw, float, int]:
         shares = []
         for at in tried:
             guess, came = law.follow(rows[:at]), rows[at]
-            right = np.abs(guess - came) < 0.5 if exact else is_right(guess, came)
+            right = np.abs(guess - came) < 0.5 if exact else series.is_right(guess, came)
             there = np.isfinite(came)
             shares.append(float(right[there].mean()) if there.any() else 0.0)
         # A law judged on fewer runs may have been lucky.
@@ -175,13 +169,13 @@ def best_law(rows: Rows, *, exact: bool = False) -> tuple[RunLaw, float, int]:
     return best, highest, judged
 
 
-def expected_count(past: Sequence[Creations]) -> tuple[int, str]:
+def expected_count(past: Sequence[series.Creations]) -> tuple[int, str]:
     """The number of creations in the run after `past`, and the law that predicts it."""
     law, _, _ = best_law([np.array([float(len(run))]) for run in past], exact=True)
     return max(0, round(float(law.follow([np.array([float(len(run))]) for run in past])[0]))), law.name
 
 
-def expected_ranks(past: Sequence[Creations], so_far: Creations, count: int | None) -> Ints:
+def expected_ranks(past: Sequence[series.Creations], so_far: series.Creations, count: int | None) -> series.Ints:
     """Ranks of the creations after `so_far`.
 
     Parameters
@@ -210,7 +204,7 @@ def expected_ranks(past: Sequence[Creations], so_far: Creations, count: int | No
     return np.asarray(ranks[len(so_far) : wanted])
 
 
-def _period(ranks: Ints) -> int:
+def _period(ranks: series.Ints) -> int:
     """Period after which the ranks repeat exactly; otherwise the number of ranks."""
     tail = ranks[-8192:]
     distinct = len(np.unique(tail))

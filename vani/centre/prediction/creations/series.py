@@ -142,11 +142,8 @@ def joined(parts: Sequence[Creations]) -> Creations:
     """Runs concatenated."""
     if not parts:
         return nothing()
-    return Creations(
-        np.concatenate([part.sizes for part in parts]),
-        np.concatenate([part.ranks for part in parts]),
-        np.concatenate([part.stripes for part in parts]),
-    )
+    sizes, ranks, stripes = zip(*((part.sizes, part.ranks, part.stripes) for part in parts), strict=True)
+    return Creations(np.concatenate(sizes), np.concatenate(ranks), np.concatenate(stripes))
 
 
 def nth_of_rank(ranks: Ints, before: Creations | None = None) -> Ints:
@@ -196,12 +193,8 @@ _MAX_INFLATED: Final = 1 << 28
 def pack_creations(creations: Creations) -> bytes:
     """Pack creations into bytes; paths that are not UTF-8 are escaped."""
     paths = [os.fsencode(path).decode(errors="backslashreplace") for path in creations.paths]
-    tree = {
-        "size": creations.sizes.tolist(),
-        "rank": creations.ranks.tolist(),
-        "stripes": creations.stripes.tolist(),
-        "path": paths,
-    }
+    columns = {"size": creations.sizes, "rank": creations.ranks, "stripes": creations.stripes}
+    tree = {**{name: column.tolist() for name, column in columns.items()}, "path": paths}
     return zlib.compress(json.dumps(tree, separators=(",", ":")).encode())
 
 
@@ -235,15 +228,10 @@ def unpack_creations(content: bytes) -> Creations:
     except (zlib.error, KeyError, TypeError, OverflowError) as error:
         raise ValueError("no creations") from error
     sizes, ranks, stripes = columns
-    wrong = (
-        len({len(column) for column in columns} | ({len(paths)} if paths else set())) > 1
-        or any(column.ndim != 1 for column in columns)
-        or not all(isinstance(path, str) for path in paths)
-        or bool(
-            ((sizes < 0) | (sizes > LARGEST) | (ranks < NO_RANK) | (ranks > _MAX_RANK) | (stripes < 0)).any()
-        )
-    )
-    if wrong:
+    lengths = {len(column) for column in columns} | ({len(paths)} if paths else set())
+    if len(lengths) > 1 or any(column.ndim != 1 for column in columns) or not all(isinstance(of, str) for of in paths):
+        raise ValueError("no creations")
+    if ((sizes < 0) | (sizes > LARGEST) | (ranks < NO_RANK) | (ranks > _MAX_RANK) | (stripes < 0)).any():
         raise ValueError("no creations")
     return Creations(sizes, ranks, stripes, paths)
 
