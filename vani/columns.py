@@ -12,6 +12,10 @@ from numpy.typing import NDArray
 
 from vani.kernels.signatures import Column
 
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+
 _DTYPES = {
     pa.from_numpy_dtype(name): np.dtype(name)
     for name in (
@@ -35,7 +39,7 @@ def _dtype(kind: pa.DataType) -> np.dtype[Any]:
         raise TypeError(f"{kind} is not a number type") from None
 
 
-def to_arrow(values: NDArray[Any], null: NDArray[np.bool_] | None = None) -> pa.Array:
+def to_arrow(values: NDArray[Any], null: Bools | None = None) -> pa.Array:
     """Numbers as an Arrow array that shares their memory; `null`, shape (n,), marks unknown ones."""
     count, validity = 0 if null is None else int(np.count_nonzero(null)), None
     if null is not None and count:
@@ -79,7 +83,7 @@ def to_numpy(column: pa.Array, null: int = 0) -> NDArray[Any]:
     return values
 
 
-def _bits(data: pa.Buffer, skipped: int, n: int) -> NDArray[np.bool_]:
+def _bits(data: pa.Buffer, skipped: int, n: int) -> Bools:
     packed = np.frombuffer(data, np.uint8, (skipped + n + 7) // 8)
     return np.unpackbits(packed, count=skipped + n, bitorder="little")[skipped:].view(np.bool_)
 

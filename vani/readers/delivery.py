@@ -9,13 +9,11 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from vani.calls import CALLS, Layer
-from vani.columns import to_arrow
+from vani.columns import Bools, Ints, to_arrow
 from vani.readers.nesting import Nesting
 from vani.readers.positions import Positions
 from vani.readers.signatures import NO_VALUE, OpenHandles, Signatures, claimed
 from vani.readers.trace_reader import BATCH_ROWS, Piece
-
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -39,7 +37,7 @@ class Delivery:
     """Resolves files, offsets and nesting of rows that arrive rank by rank; a rank may come in several pieces."""
 
     def __init__(
-        self, piece: Piece, names: Sequence[str], private: NDArray[np.bool_], *, by_time: bool, handles: int = 0
+        self, piece: Piece, names: Sequence[str], private: Bools, *, by_time: bool, handles: int = 0
     ) -> None:
         """Start before the first rank.
 

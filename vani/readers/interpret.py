@@ -6,7 +6,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from vani.calls import DIRECT, LOCK, SYNCHRONOUS, Flag, Kind, Layer
-from vani.columns import scalar, texts, to_arrow, to_numpy
+from vani.columns import Bools, Ints, scalar, texts, to_arrow, to_numpy
 from vani.readers import signatures as limits
 from vani.readers.functions import Meaning, PositionRule, datatype_bytes, meaning_of
 from vani.readers.paths import PathTable, complete_relative_paths
@@ -106,7 +106,7 @@ def interpret(
 class _Arguments:
     """Argument texts of one function's rows."""
 
-    def __init__(self, lists: pa.ListArray, rows: NDArray[np.int64], ranks: int) -> None:
+    def __init__(self, lists: pa.ListArray, rows: Ints, ranks: int) -> None:
         self._lists, self._ranks = pc.take(lists, to_arrow(rows)), ranks
         self.unbelieved: str | None = None
         """Fault of a size or an offset that was dropped."""
@@ -122,14 +122,14 @@ class _Arguments:
         column = self.text(index)
         return None if column is None else column.to_pylist()
 
-    def numbers(self, index: int) -> NDArray[np.int64]:
+    def numbers(self, index: int) -> Ints:
         """The argument at `index` as integers; NO_VALUE if it is not an integer."""
         column = self.text(index)
         if column is None:
             return np.full(len(self._lists), NO_VALUE, np.int64)
         return _integers(column)
 
-    def pattern(self, index: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def pattern(self, index: int) -> tuple[Ints, Ints]:
         """The argument at `index` as (a, b) of `a*r+b`; a = 0 for a plain number."""
         column = self.text(index)
         b = self.numbers(index)
@@ -146,7 +146,7 @@ class _Arguments:
             self._leave_out(limits.WRONG_OFFSET, wrong, [column])
         return a, b
 
-    def size(self, indices: tuple[int, ...], widths: NDArray[np.int64] | None) -> NDArray[np.int64]:
+    def size(self, indices: tuple[int, ...], widths: Ints | None) -> Ints:
         """Product of the arguments at `indices` and of `widths`; NO_VALUE if it is implausible."""
         columns = [self.text(index) for index in indices]
         factors = [self.numbers(index) for index in indices]
@@ -169,7 +169,7 @@ class _Arguments:
             self._leave_out(limits.WRONG_SIZE, wrong, shown)
         return size
 
-    def _leave_out(self, quantity: str, wrong: NDArray[np.bool_], columns: list[pa.Array]) -> None:
+    def _leave_out(self, quantity: str, wrong: Bools, columns: list[pa.Array]) -> None:
         rows = np.flatnonzero(wrong)
         if len(rows):
             first = int(rows[0])
@@ -185,16 +185,16 @@ _LONG_OFFSET = r"^-?\d{19,}$|^-?\d+\*r\+-?\d+$"
 """Texts of numbers that `_integers` does not parse."""
 
 
-def _integers(column: pa.Array) -> NDArray[np.int64]:
+def _integers(column: pa.Array) -> Ints:
     good = pc.match_substring_regex(column, r"^-?\d{1,18}$")
     numbers = pc.cast(pc.if_else(good, column, pa.nulls(1, column.type)[0]), pa.int64())
-    values: NDArray[np.int64] = to_numpy(numbers, NO_VALUE).copy()
+    values: Ints = to_numpy(numbers, NO_VALUE).copy()
     return values
 
 
 def _fill(
     s: Signatures,
-    rows: NDArray[np.int64],
+    rows: Ints,
     meaning: Meaning,
     args: _Arguments,
     paths: PathTable,
@@ -248,7 +248,7 @@ def _named(column: pa.Array, codes: NDArray[np.int32]) -> NDArray[np.int32]:
     return np.where(to_numpy(nameless), -1, codes).astype(np.int32)
 
 
-def open_flags(bits: NDArray[np.int64]) -> NDArray[np.int16]:
+def open_flags(bits: Ints) -> NDArray[np.int16]:
     """`Flag`s from the second argument of open, shape (n,); none where it is `NO_VALUE`."""
     bits = np.where(bits == NO_VALUE, 0, bits)
     flags = np.zeros(len(bits), np.int16)
@@ -269,6 +269,6 @@ def mode_flags(mode: str) -> int:
     return int(flags)
 
 
-def _mark_world(s: Signatures, rows: NDArray[np.int64], comms: pa.Array | None) -> None:
+def _mark_world(s: Signatures, rows: Ints, comms: pa.Array | None) -> None:
     if comms is not None:
         s.flags[rows[to_numpy(pc.equal(comms, scalar("MPI_COMM_WORLD")))]] |= Flag.WORLD

@@ -9,16 +9,13 @@ from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from vani.calls import CALLS, DXT, FILES, HEAT_MAP, FileClass, Kind, Layer
-from vani.columns import small_table, to_arrow
+from vani.columns import Ints, small_table, to_arrow
 from vani.counts import Heat, RunCounts, Segments
 from vani.readers.delivery import note_calls
 from vani.readers.functions import function_table
 from vani.readers.trace_reader import BATCH_ROWS, KeepsCounts, Limit, Piece, TraceReader
-
-Ints = NDArray[np.int64]
 
 _FUNCTIONS: Final = ("read", "write", "fread", "fwrite")
 _LIMITS: Final = {

@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vani.calls import Flag, Layer
+from vani.columns import Bools, Ints
 from vani.readers.positions import stable_order
 
-Ints = NDArray[np.int64]
 Columns = dict[str, NDArray[Any]]
 T = TypeVar("T", bound=np.generic)
 
@@ -38,9 +38,9 @@ def unsurrounded(
     return via, np.where(by_library, own | (np.int16(1) << via.astype(np.int16)), own).astype(np.int16)
 
 
-def made_by_library(layer: NDArray[np.int8], origin: NDArray[np.int8]) -> NDArray[np.bool_]:
+def made_by_library(layer: NDArray[np.int8], origin: NDArray[np.int8]) -> Bools:
     """Whether each call was made by a library of a higher layer than its own; shape (n,), bool."""
-    by_library: NDArray[np.bool_] = (origin > layer) & (origin >= Layer.MPIIO) & (origin <= Layer.NETCDF)
+    by_library: Bools = (origin > layer) & (origin >= Layer.MPIIO) & (origin <= Layer.NETCDF)
     return by_library
 
 
@@ -99,8 +99,8 @@ class Nesting:
         thread: NDArray[np.int32],
         depth: NDArray[np.int8],
         layer: NDArray[np.int8],
-        start: NDArray[np.int64],
-        duration: NDArray[np.int64],
+        start: Ints,
+        duration: Ints,
         flags: NDArray[np.int16],
         origin: NDArray[np.int8] | None = None,
     ) -> tuple[NDArray[np.int8], NDArray[np.int16]]:
@@ -162,8 +162,8 @@ class Nesting:
         rank: NDArray[np.int32],
         layer: NDArray[np.int8],
         own: NDArray[np.int16],
-        start: NDArray[np.int64],
-        end: NDArray[np.int64],
+        start: Ints,
+        end: Ints,
     ) -> tuple[NDArray[np.int8], NDArray[np.int16]]:
         via, within = layer.copy(), own.copy()
         widest = np.full(len(layer), -1, np.int64)
@@ -241,7 +241,7 @@ class _Calls:
     def __getitem__(self, name: str) -> NDArray[Any]:
         return self._columns[name]
 
-    def parents(self, inner: NDArray[np.bool_], outer: NDArray[np.bool_]) -> tuple[Ints, Ints]:
+    def parents(self, inner: Bools, outer: Bools) -> tuple[Ints, Ints]:
         """Calls among `inner` with a preceding call of the same thread among `outer`, and the nearest of these."""
         rows = np.flatnonzero(inner)
         if not len(rows):

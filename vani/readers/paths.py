@@ -31,7 +31,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from vani.calls import FILES, FileClass, Flag, Layer
-from vani.columns import small_table, to_arrow, to_numpy
+from vani.columns import Bools, Ints, small_table, to_arrow, to_numpy
 from vani.readers.signatures import Signatures
 
 _SHARED_LIBRARY = re.compile(r"\.so(\.\d+)*$")
@@ -158,8 +158,6 @@ def complete_relative_paths(file: NDArray[np.int32], layer: NDArray[np.int8], pa
     file[changed] = new[file[changed]]
 
 
-Bools = NDArray[np.bool_]
-
 _SEGMENT_OF_INTEL = re.compile(r"/dev/shm/shm[_-]")
 """Names too common to count as MPI's if no MPI library is loaded."""
 _SETTINGS = frozenset(
@@ -239,7 +237,7 @@ class Probes:
         self._on_all_streams = np.array([f in _ON_ALL_STREAMS for f in functions] + [False])
         self._looked_for, self._there = np.zeros(0, np.bool_), np.zeros(0, np.bool_)
 
-    def see(self, signatures: Signatures, ids: NDArray[np.int64]) -> None:
+    def see(self, signatures: Signatures, ids: Ints) -> None:
         """Add signatures of calls that were made."""
         layer, file, flags = signatures.layer[ids], signatures.file[ids], signatures.flags[ids]
         on_file_system = (layer <= Layer.STDIO) & (file >= 0)
@@ -258,7 +256,7 @@ class Probes:
         return padded(self._looked_for, files) & ~padded(self._there, files)
 
 
-def summed(counts: NDArray[np.int64], more: NDArray[np.int64]) -> NDArray[np.int64]:
+def summed(counts: Ints, more: Ints) -> Ints:
     """Sum of two columns by number; either may be longer."""
     total = np.zeros(max(len(counts), len(more)), np.int64)
     total[: len(counts)] += counts
@@ -284,7 +282,7 @@ _FILES_AT_ONCE = 1 << 16
 
 
 def file_table(
-    paths: Sequence[str], probes: NDArray[np.bool_] | None, classes: NDArray[np.int8] | None = None
+    paths: Sequence[str], probes: Bools | None, classes: NDArray[np.int8] | None = None
 ) -> pa.Table:
     """`vani.calls.FILES` for paths by code.
 

@@ -30,7 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vani.calls import Flag, Kind
-from vani.columns import distinct
+from vani.columns import Bools, Floats, Ints, distinct
 from vani.readers.functions import PositionRule
 from vani.readers.signatures import MAX_OFFSET, NO_VALUE
 from vani.readers.trace_reader import Piece
@@ -38,9 +38,6 @@ from vani.readers.trace_reader import Piece
 USED, GONE, ASSUMED = 1, 2, 4
 """A file's past in a process: it was read or written, or its length became unknown; its name was removed and not
 opened since; only O_CREAT suggests that it is empty, and it was not read or written since."""
-
-Ints = NDArray[np.int64]
-Bools = NDArray[np.bool_]
 
 
 def _behind_removal(rule: NDArray[np.int8], group: Ints, gone: Bools) -> Bools:
@@ -451,7 +448,7 @@ class _Calls:
         ends[at] = np.where((value != NO_VALUE) & (size != NO_VALUE), value + size, NO_VALUE)
         return ends
 
-    def farthest(self, end: Ints) -> NDArray[np.float64]:
+    def farthest(self, end: Ints) -> Floats:
         """Upper bound of all positions and ends in each group, shape (groups,).
 
         `end` is each group's previous end of file, `NO_VALUE` if unknown.
@@ -459,7 +456,7 @@ class _Calls:
         absolute = np.abs(np.where(self.value == NO_VALUE, 0, self.value).astype(np.float64))
         moved = np.abs(self.asked.astype(np.float64)) + np.where(self.size == NO_VALUE, 0, self.size)
         before = [np.where(of == NO_VALUE, 0, np.abs(of.astype(np.float64))) for of in (self._before, end)]
-        bound: NDArray[np.float64] = np.add.reduceat(absolute + moved, self._first) + sum(before)
+        bound: Floats = np.add.reduceat(absolute + moved, self._first) + sum(before)
         return bound
 
     def rows_of(self, group: int) -> slice:

@@ -14,7 +14,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from vani.calls import FileClass
-from vani.columns import distinct, to_arrow, to_numpy
+from vani.columns import Bools, Ints, distinct, to_arrow, to_numpy
 from vani.errors import TraceError, os_errors_as
 from vani.readers.delivery import Delivery, Rows
 from vani.readers.files import Identified
@@ -23,7 +23,6 @@ from vani.readers.paths import file_table
 from vani.readers.signatures import Signatures
 from vani.readers.trace_reader import BATCH_ROWS, Limit, Piece
 
-Ints = NDArray[np.int64]
 Columns = dict[str, NDArray[Any]]
 """Columns of rows by name."""
 
@@ -70,7 +69,7 @@ class Spool:
         numbers = distinct(to_numpy(batch.column(self.by)))
         self._stored.append(_StoredBatch(at, data.size, numbers))
 
-    def batches(self, wanted: NDArray[np.bool_]) -> Iterator[pa.RecordBatch]:
+    def batches(self, wanted: Bools) -> Iterator[pa.RecordBatch]:
         """The batches that have rows with any of the numbers marked in `wanted`."""
         for stored in self._stored:
             if not wanted[stored.numbers].any():
@@ -92,7 +91,7 @@ class Known:
     paths: list[str]
     users: NDArray[np.integer[Any]]
     """Number of ranks that use each file."""
-    probes: NDArray[np.bool_] | None = None
+    probes: Bools | None = None
     """Paths that were only probed; None if unknown."""
     classes: NDArray[np.int8] | None = None
     """`FileClass` by file, where its path alone does not determine the class; None if unknown."""
@@ -270,7 +269,7 @@ class LogReader(SpooledReader[L]):
         """Read all lines once."""
 
     @abstractmethod
-    def _selected(self, known: L, is_own: NDArray[np.bool_]) -> L:
+    def _selected(self, known: L, is_own: Bools) -> L:
         """Restrict the rest of `known` to the ranks of one app; remarks about the whole log stay with the first app."""
 
     def _scan(self) -> L:

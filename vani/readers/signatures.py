@@ -17,7 +17,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from vani.calls import MAX_SUM
-from vani.columns import distinct
+from vani.columns import Bools, Ints, distinct
 
 NO_VALUE = np.iinfo(np.int64).min
 """Marks a missing integer."""
@@ -29,7 +29,6 @@ MAX_OFFSET = 1 << 60
 """1 EiB: no file system stores such a large file, and sums of twice as much still fit 64 bits."""
 MAX_COUNT = 1 << 50
 """Upper bound of a counter of calls: a million processes that make a billion calls each."""
-Ints = NDArray[np.int64]
 
 
 def bounded(numbers: NDArray[Any], most: int | Sequence[int]) -> Ints:
@@ -37,9 +36,9 @@ def bounded(numbers: NDArray[Any], most: int | Sequence[int]) -> Ints:
     return np.where(numbers > np.array(most), NO_VALUE, numbers)
 
 
-def believed(sizes: Ints) -> NDArray[np.bool_]:
+def believed(sizes: Ints) -> Bools:
     """Whether a call can have these sizes, shape (n,), bool; `NO_VALUE` is allowed."""
-    plausible: NDArray[np.bool_] = ((sizes >= 0) & (sizes < MAX_BYTES)) | (sizes == NO_VALUE)
+    plausible: Bools = ((sizes >= 0) & (sizes < MAX_BYTES)) | (sizes == NO_VALUE)
     return plausible
 
 
@@ -91,7 +90,7 @@ class OpenHandles:
         self,
         rank: NDArray[np.int32],
         handle: NDArray[np.int32],
-        binds: NDArray[np.bool_],
+        binds: Bools,
         file: NDArray[np.int32],
     ) -> None:
         """Fill `file` in place for calls that have a handle and do not bind one."""
@@ -139,11 +138,11 @@ class CallTable:
         n lists of argument texts, in which invalid UTF-8 was replaced with replacement characters.
     """
 
-    thread: NDArray[np.int64]
-    func: NDArray[np.int64]
-    depth: NDArray[np.int64]
+    thread: Ints
+    func: Ints
+    depth: Ints
     site: NDArray[np.int32]
-    count: NDArray[np.int64] | None
+    count: Ints | None
     args: pa.ListArray
 
     def __len__(self) -> int:
@@ -162,12 +161,12 @@ class Signatures:
     """Number of the call site within the calling rank, or -1."""
     thread: NDArray[np.int32]
     file: NDArray[np.int32]
-    bytes: NDArray[np.int64]
+    bytes: Ints
     rule: NDArray[np.int8]
     flags: NDArray[np.int16]
-    value: NDArray[np.int64]
+    value: Ints
     """Offset, seek distance or new length, before patterns are resolved."""
-    slope: NDArray[np.int64]
+    slope: Ints
     """a of an interprocess pattern `a*r+b` (b is `value`), or 0."""
     slope_group: NDArray[np.int8]
     """Function whose groups r refers to, or -1."""
@@ -175,7 +174,7 @@ class Signatures:
     """Function whose offsets are stored as differences, or -1."""
     handle: NDArray[np.int32]
     """Code of the id that names the file, or -1."""
-    binds: NDArray[np.bool_]
+    binds: Bools
     rename_to: NDArray[np.int32]
     unnamed: list[int] = field(default_factory=list)
     """Numbers of functions that the trace does not name."""

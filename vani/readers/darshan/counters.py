@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vani.calls import MAX_SUM, FileClass, Layer
-from vani.columns import distinct
+from vani.columns import Ints, distinct
 from vani.counts import COLUMNS, REQUESTS, UNKNOWN, CountedSizes, RunCounts
 from vani.readers.darshan import facts
 from vani.readers.darshan.record_layouts import BINS
@@ -24,7 +24,6 @@ from vani.readers.darshan.records import Module, Records
 from vani.readers.paths import classify_path
 from vani.readers.signatures import NO_VALUE
 
-Ints = NDArray[np.int64]
 T = TypeVar("T")
 
 _ENDS = facts.ENDS

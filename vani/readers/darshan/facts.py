@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vani.calls import MAX_SUM, Layer
-from vani.columns import distinct
+from vani.columns import Bools, Ints, distinct
 from vani.counts import Beside, FileLayout, Heat, JobFacts, NotCounted, Segments, TargetsOfFiles, Unsound
 from vani.readers.darshan.record_layouts import BINS, IDS
 from vani.readers.darshan.records import Module, Records
@@ -46,7 +46,6 @@ def hints_passed(records: Records) -> int | None:
 
 
 Ids = NDArray[np.uint64]
-Ints = NDArray[np.int64]
 
 
 def layouts_of(
@@ -289,13 +288,13 @@ def _one_of(names: Sequence[str]) -> str:
 _WRAPPED: Final = "the sizes of its calls add up to, as a counter that wrapped at 2^32 is"
 
 
-def _below_sizes(module: Module, bins: str, moved: str) -> NDArray[np.bool_]:
+def _below_sizes(module: Module, bins: str, moved: str) -> Bools:
     """Records with fewer bytes than calls of these sizes move at least."""
     total = module.counters.get(f"{module.prefix}_{moved}", np.full(len(module), -1))
     # As floats: sums of damaged counters may exceed 64 bits.
     number = (module.count(f"{bins}{name}") for name in BINS[1:])
     least = sum(count * (end + 1.0) for count, end in zip(number, ENDS.tolist(), strict=True))
-    below: NDArray[np.bool_] = (total >= 0) & (total < least)
+    below: Bools = (total >= 0) & (total < least)
     return below
 
 

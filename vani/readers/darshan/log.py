@@ -16,14 +16,12 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from vani.columns import Floats, Ints
 from vani.errors import UnknownFormatError
 from vani.readers.darshan import record_layouts
 from vani.readers.darshan.regions import LogFile
 from vani.readers.signatures import bounded
 from vani.site import BUDGET
-
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
 
 MAX_SECONDS: Final = 1e9
 """Longest plausible time; longer ones are damage."""

@@ -16,6 +16,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from vani.columns import Ints
 from vani.errors import TraceError, UnknownFormatError, one_line
 from vani.readers.darshan.log import check_job, check_ranks
 from vani.readers.darshan.reader import DarshanReader
@@ -23,8 +24,6 @@ from vani.readers.darshan.record_layouts import largest
 from vani.readers.darshan.records import Module, Records, check_cells
 from vani.readers.signatures import NO_VALUE
 from vani.site import BUDGET
-
-Ints = NDArray[np.int64]
 
 _TOTAL = re.compile(r"total_[A-Za-z0-9_-]+: ")
 """A sum printed by `darshan-parser --total` (or `--all`)."""

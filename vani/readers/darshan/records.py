@@ -8,12 +8,10 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from vani.columns import Bools, Floats, Ints
 from vani.readers.darshan.log import MAX_SECONDS, Log
 from vani.readers.darshan.record_layouts import LAYOUTS, MISSING, damaged_log
 from vani.readers.signatures import MAX_OFFSET, bounded
-
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
 
 _STRETCHES: Final = 200
 _SHORTEST_S: Final = 0.1
@@ -118,7 +116,7 @@ def layouts_of(log: Log) -> tuple[Columns, Columns]:
     rows: list[list[int]] = []
     files: list[int] = []
     of_system: list[int] = []
-    on_targets: list[tuple[int, NDArray[np.int64]]] = []
+    on_targets: list[tuple[int, Ints]] = []
     for head, arrays in _whole(log, "LUSTRE"):
         file, _, *numbers = log.numbers(head).tolist()
         words = log.numbers(arrays)
@@ -241,8 +239,8 @@ def check_cells(path: Path, records: int, bins: int) -> None:
 def heat_of(log: Log) -> Columns:
     """Bytes in each bin, in the form of `Records.heat`: one row per record, padded with 0."""
     ids, ranks, widths = [], [], []
-    read: list[NDArray[np.int64]] = []
-    written: list[NDArray[np.int64]] = []
+    read: list[Ints] = []
+    written: list[Ints] = []
     first_bins, first_width = 0, 0.0
     for head, arrays in _whole(log, "HEATMAP"):
         file, rank, _, bins, *_ = log.numbers(head).tolist()
@@ -315,7 +313,7 @@ class Module:
         opens: Ints = np.maximum(self.count("OPENS") - twice, 0)
         return opens
 
-    def where(self, chosen: NDArray[np.bool_]) -> "Module":
+    def where(self, chosen: Bools) -> "Module":
         """Some of the records."""
         counters = {name: column[chosen] for name, column in self.counters.items()}
         times = {name: column[chosen] for name, column in self.times.items()}

@@ -12,15 +12,12 @@ from pathlib import Path
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from vani.calls import MAX_SUM
-from vani.columns import distinct
+from vani.columns import Floats, Ints, distinct
 from vani.readers.darshan.log import Log, mount_of, open_log
 from vani.readers.darshan.record_layouts import damaged_log
-from vani.readers.darshan.records import Floats, Module, Records, read_records
-
-Ints = NDArray[np.int64]
+from vani.readers.darshan.records import Module, Records, read_records
 
 _OF_ALL: Final = -1
 _STREAMS: Final = np.array([0xCC7A12A8F35A0099, 0xDCEFD8E1E1999787, 0x6473749C774423AF], np.uint64)

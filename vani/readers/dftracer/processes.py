@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from vani.columns import Ints
 from vani.readers.dftracer.events import number
 from vani.readers.programs import RANK_LAUNCHERS, app_of, is_interpreter
 from vani.units import counted
@@ -71,7 +71,7 @@ class Process:
         """Whether an event with this number is among the first to the last of the process."""
         return event_id is not None and self.first_id is not None and self.first_id <= event_id <= self.last_id
 
-    def count(self, ids: NDArray[np.int64]) -> None:
+    def count(self, ids: Ints) -> None:
         """Record the ids of some of its events; a process numbers its events consecutively."""
         if len(ids):
             self.events += len(ids)

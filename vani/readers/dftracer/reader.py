@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from vani.calls import FUNCTIONS, FileClass, Flag, Kind, Layer
-from vani.columns import distinct, small_table, to_numpy
+from vani.columns import Bools, Ints, distinct, small_table, to_numpy
 from vani.errors import TraceError
 from vani.readers.dftracer import logs_of
 from vani.readers.dftracer.events import AGGREGATED, COMPLETE, EventParser, LineReader
@@ -31,9 +31,6 @@ from vani.readers.scanned import Columns, KnownLog, LogReader, Spool, batch_of, 
 from vani.readers.signatures import NO_VALUE
 from vani.readers.trace_reader import BATCH_ROWS, Limit
 from vani.units import counted
-
-Ints = NDArray[np.int64]
-Bools = NDArray[np.bool_]
 
 _AGAIN = ("trace again with DFTRACER_ENABLE=1 DFTRACER_INC_METADATA=1, or vani trace --tracer dftracer -- COMMAND")
 _LATEST_NS = 5_000_000_000_000_000_000
@@ -426,7 +423,7 @@ class DFTracerReader(LogReader[DFTracerLog]):
     def _parse(self) -> DFTracerLog:
         return scan(self.path)
 
-    def _selected(self, known: DFTracerLog, is_own: NDArray[np.bool_]) -> DFTracerLog:
+    def _selected(self, known: DFTracerLog, is_own: Bools) -> DFTracerLog:
         with_files = set(known.files[(known.rank_of >= 0)[known.pairs >> 32]].tolist())
         return replace(
             known,

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from vani.calls import FAILED, LOCK, Flag, Kind, Layer
-from vani.columns import to_arrow, to_numpy
+from vani.columns import Bools, Ints, to_arrow, to_numpy
 from vani.readers.functions import Meaning, PositionRule, layer_of, meaning_of
 from vani.readers.interpret import LOCKS, mode_flags, open_flags
 from vani.readers.signatures import NO_VALUE, Codes
@@ -102,9 +102,6 @@ def call_of(category: str, name: str) -> Call:
 def _size(meaning: Meaning) -> Size:
     return Size.ITEMS if len(meaning.size) == 2 else Size.RETURNED
 
-
-Ints = NDArray[np.int64]
-Bools = NDArray[np.bool_]
 
 ROWS = pa.schema(
     [

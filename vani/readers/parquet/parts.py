@@ -12,14 +12,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from numpy.typing import NDArray
 
+from vani.columns import Ints
 from vani.errors import TraceError, UnknownFormatError
 from vani.readers.files import in_natural_order
 from vani.readers.trace_reader import BATCH_ROWS
 from vani.units import counted
-
-Ints = NDArray[np.int64]
 
 _MAX_RANKS = 1 << 24
 """No machine runs more processes, so a row with a higher rank is damage."""

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from vani.columns import Bools, Ints
 from vani.errors import TraceError
 from vani.readers.delivery import Delivery, Rows
 from vani.readers.parquet.parts import DamagedPartError, Parts, find_parts, rows_left_out
@@ -35,8 +36,6 @@ _MAX_FUNCTIONS = 1 << 15
 
 _HELD = BATCH_ROWS
 """Rows of a rank read in pieces that wait for rows after them."""
-
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -111,9 +110,9 @@ class RankCounter:
         return calls, problems
 
 
-def too_long(seconds: NDArray[Any]) -> NDArray[np.bool_]:
+def too_long(seconds: NDArray[Any]) -> Bools:
     """Whether times are longer than any run, shape (n,), bool; False for NaN."""
-    is_longer: NDArray[np.bool_] = np.abs(seconds) > _LONGEST_S
+    is_longer: Bools = np.abs(seconds) > _LONGEST_S
     return is_longer
 
 
@@ -222,7 +221,7 @@ class ParquetReader(ScannedReader[KnownTables]):
         return calls, problems + [rows_left_out(rows, why) for why, rows in left_out.items() if "rank" in why]
 
     @staticmethod
-    def _without(wrong: NDArray[np.bool_], column: Columns, left_out: Counter[str]) -> Columns:
+    def _without(wrong: Bools, column: Columns, left_out: Counter[str]) -> Columns:
         """Columns without rows whose times are `wrong`."""
         if not wrong.any():
             return column
@@ -268,7 +267,7 @@ class ParquetReader(ScannedReader[KnownTables]):
         piece.problems += [rows_left_out(rows, why) for why, rows in left_out.items()]
 
     def _in_pieces(
-        self, group: range, private: NDArray[np.bool_], piece: Piece, left_out: Counter[str]
+        self, group: range, private: Bools, piece: Piece, left_out: Counter[str]
     ) -> Iterator[pa.RecordBatch]:
         """Yield the calls of one large rank in pieces; each continues with the state of the previous one."""
         known, rank = self.known, group.start

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from vani.columns import distinct
+from vani.columns import Ints, distinct
 from vani.errors import TraceError
 from vani.readers.delivery import Rows
 from vani.readers.functions import FACTS
@@ -38,7 +38,6 @@ _MAX_COMBINATIONS = 1 << 62
 _BETWEEN = "\x1f"
 """Separator between a key's columns: ASCII's unit separator, which does not occur in normal paths."""
 
-Ints = NDArray[np.int64]
 
 _LIMITS = (
     Limit(

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from vani.calls import Flag, Layer
-from vani.columns import distinct
+from vani.columns import Floats, Ints, distinct
 from vani.readers.delivery import Rows
 from vani.readers.functions import Meaning, PositionRule, layer_of, meaning_of
 from vani.readers.parquet import reader
@@ -33,7 +33,6 @@ _FILE_IS_ANOTHER_ARGUMENT = ("fcntl", "chmod", "rmdir")
 _USUAL_TICK_S = 1e-7
 _SYSTEM_ROOTS = ("dev", "proc", "sys")
 
-Ints = NDArray[np.int64]
 
 _LIMITS = (
     Limit(
@@ -226,8 +225,8 @@ def _mistaken(names: reader.FunctionNames) -> list[int]:
     return [i for i, n in enumerate(names.texts) if n in _FILE_IS_ANOTHER_ARGUMENT]
 
 
-def _seconds(column: pa.Array) -> NDArray[np.float64]:
-    values: NDArray[np.float64] = pc.fill_null(column, float("nan")).to_numpy(zero_copy_only=False)
+def _seconds(column: pa.Array) -> Floats:
+    values: Floats = pc.fill_null(column, float("nan")).to_numpy(zero_copy_only=False)
     return values
 
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from vani.calls import CALL_SITE, CALLS
-from vani.columns import distinct, to_arrow, with_validity
+from vani.columns import Bools, Ints, distinct, to_arrow, with_validity
 from vani.kernels import available, call, dtype_of, note
 from vani.readers.delivery import Delivery, Rows, note_calls, note_renames
 from vani.readers.nesting import LIBRARIES, Opened, unsurrounded
@@ -27,8 +27,6 @@ _MAX_OUTER = 1 << 20
 _EXACT = 1 << 53
 _LEFT_TO_NUMPY = -1
 """Used instead of a rule for calls that numpy must handle."""
-
-Ints = NDArray[np.int64]
 
 
 class Chunk(NamedTuple):
@@ -63,7 +61,7 @@ class BatchBuilder(Delivery):
         piece: Piece,
         *,
         functions: tuple[str, ...],
-        private: NDArray[np.bool_],
+        private: Bools,
         by_time: bool,
         handles: int,
         call_sites: bool = False,

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from vani.columns import distinct
+from vani.columns import Ints, distinct
 from vani.errors import TraceError
 from vani.kernels import call
 from vani.readers.delivery import note_calls
@@ -46,7 +46,7 @@ class Clock:
     spent: float = 0.0
     """Total ticks of all calls."""
 
-    def times(self, deltas: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def times(self, deltas: NDArray[Any]) -> tuple[Ints, Ints]:
         """Start and duration in nanoseconds, shape (n,) each, from `deltas`, uint32 of shape (n, 2).
 
         Raises
@@ -98,15 +98,12 @@ class Clock:
         rounded = round(per_tick) if per_tick < _MAX_NS else 0
         return rounded if rounded >= 1 and abs(per_tick - rounded) < 1e-6 * per_tick else None
 
-    def _ns(self, ticks: NDArray[np.int64]) -> NDArray[np.int64]:
+    def _ns(self, ticks: Ints) -> Ints:
         per_tick = self._whole_ns
         if per_tick is not None:
             return ticks * per_tick
-        nanoseconds: NDArray[np.int64] = np.rint(ticks * (self.resolution * 1e9)).astype(np.int64)
+        nanoseconds: Ints = np.rint(ticks * (self.resolution * 1e9)).astype(np.int64)
         return nanoseconds
-
-
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -210,7 +207,7 @@ class RunningOffsets:
         """Number of calls whose offsets add up to an implausible number and are therefore unknown."""
         self._base: dict[int, int] = {}
 
-    def resolve(self, function: NDArray[Any], stored: NDArray[np.int64]) -> None:
+    def resolve(self, function: NDArray[Any], stored: Ints) -> None:
         """Replace differences in `stored` with offsets, in place; `function` is -1 for rows that are left unchanged."""
         for code in distinct(function[function >= 0]).tolist():
             rows = np.flatnonzero((function == code) & (stored != NO_VALUE))

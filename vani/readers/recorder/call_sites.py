@@ -15,7 +15,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from vani.calls import CALL_SITES, Layer
-from vani.columns import merged, texts, to_arrow
+from vani.columns import Ints, merged, texts, to_arrow
 from vani.errors import TraceError
 from vani.readers.recorder.source import Source
 from vani.units import counted
@@ -55,7 +55,7 @@ class CallSites:
     """
 
     modules: tuple[str, ...]
-    module: NDArray[np.int64]
+    module: Ints
     offset: NDArray[np.uint64]
 
     def __len__(self) -> int:

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from vani.columns import to_arrow, to_numpy
+from vani.columns import Ints, to_arrow, to_numpy
 from vani.errors import TraceError
 from vani.readers.functions import FACTS
 from vani.readers.interpret import interpret
@@ -25,8 +25,6 @@ from vani.readers.recorder.metadata import Metadata
 from vani.readers.recorder.source import FramedTable, Source, inflate_frame
 from vani.readers.signatures import CallTable, HandleTable, Signatures
 from vani.units import counted as written
-
-Ints = NDArray[np.int64]
 
 
 class SignaturePacker:
@@ -39,7 +37,7 @@ class SignaturePacker:
         self._unnamed: set[int] = set()
         self._unbelieved: dict[str, str] = {}
 
-    def add(self, ids: NDArray[np.int64], part: Signatures) -> None:
+    def add(self, ids: Ints, part: Signatures) -> None:
         """Add the signatures with these ascending ids."""
         self._unnamed.update(part.unnamed)
         self._unbelieved = part.unbelieved | self._unbelieved
@@ -68,7 +66,7 @@ _MAX_ARGUMENTS = 1 << 24
 class Entries(NamedTuple):
     """Some entries of a call table: the entries in `table` have these ascending `ids`."""
 
-    ids: NDArray[np.int64]
+    ids: Ints
     table: CallTable
     entries: int
     """Number of entries in the whole table."""
@@ -189,7 +187,7 @@ class _Shape:
 
 
 def _columns(
-    raw: NDArray[np.uint8], ids: NDArray[np.int64], at: NDArray[np.int64], shape: _Shape, where: str
+    raw: NDArray[np.uint8], ids: Ints, at: Ints, shape: _Shape, where: str
 ) -> CallTable:
     """The columns of the entries at these positions."""
     function_bytes = shape.function_bytes
@@ -220,7 +218,7 @@ def _columns(
 
 def _walk(
     buffer: bytes, more: int, done: int, entries: int, shape: _Shape, where: str
-) -> tuple[NDArray[np.int64], int]:
+) -> tuple[Ints, int]:
     """Positions of the complete entries in `buffer`, and the end of the last one; `more` bytes follow the buffer.
 
     Each entry begins where the previous one ends, so this is the only loop over entries.
@@ -253,16 +251,16 @@ def _walk(
     return np.array(positions, dtype=np.int64), position
 
 
-def _field(raw: NDArray[np.uint8], at: NDArray[np.int64], dtype: str) -> NDArray[np.int64]:
+def _field(raw: NDArray[np.uint8], at: Ints, dtype: str) -> Ints:
     width = np.dtype(dtype).itemsize
     return np.ascontiguousarray(raw[at[:, None] + np.arange(width)]).view(dtype).reshape(-1).astype(np.int64)
 
 
 def _split_arguments(
     raw: NDArray[np.uint8],
-    ids: NDArray[np.int64],
-    at: NDArray[np.int64],
-    length: NDArray[np.int64],
+    ids: Ints,
+    at: Ints,
+    length: Ints,
     given: NDArray[Any],
     where: str,
 ) -> pa.ListArray:
@@ -301,7 +299,6 @@ _USER_FUNCTION_ID = 255
 _SMALL_TABLE = 1 << 16
 """Largest file, in bytes, whose table is inflated at once."""
 _MAX_FACTS = 10_000
-
 
 
 class CallTableFiles:

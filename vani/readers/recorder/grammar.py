@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from vani.columns import Floats, Ints
 from vani.errors import TraceError
 from vani.kernels import available, call, dtype_of, note
 from vani.units import counted, format_number
@@ -28,8 +29,6 @@ _MAX_CALLS = 1 << 38
 """Maximum calls of one process: their time stamps alone take 2 TiB. Sums over ten million processes fit 64 bits."""
 MAX_GRAMMAR_BYTES = 1 << 26
 """Largest grammar that is decoded (8 million symbols); real ones have a few MB, decoding takes 10 to 20 times that."""
-
-Ints = NDArray[np.int64]
 
 
 def ragged(starts: Ints, lengths: Ints) -> Ints:
@@ -317,7 +316,7 @@ class Forest(Rules):
         return np.diff(self.bodies[self.first_rule])
 
     @property
-    def cost(self) -> NDArray[np.float64]:
+    def cost(self) -> Floats:
         """Total calls of each grammar's rules, which is the cost of expanding every rule once; shape (grammars,)."""
         return np.add.reduceat(self.lengths.astype(np.float64), self.first_rule[:-1])
 

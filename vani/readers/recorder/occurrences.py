@@ -26,7 +26,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from vani.calls import OCCURRENCES, Flag, Layer, Occurrences
-from vani.columns import distinct, merged, to_arrow
+from vani.columns import Bools, Ints, distinct, merged, to_arrow
 from vani.errors import TraceError
 from vani.readers.nesting import LIBRARIES, made_by_library, outermost, unsurrounded
 from vani.readers.recorder.grammar import Grammar, Rules
@@ -36,9 +36,6 @@ _NONE, _ANY = -1, -2
 """Surroundings of a rule: none, or any (no call in the rule depends on them)."""
 _MAX_GROWTH = 16
 _FREE_SYMBOLS = 1 << 20
-
-Ints = NDArray[np.int64]
-Bools = NDArray[np.bool_]
 
 
 class Counted(NamedTuple):

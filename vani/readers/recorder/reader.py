@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from vani.calls import Occurrences
+from vani.columns import Ints
 from vani.errors import TraceError, UnknownFormatError
 from vani.kernels import available
 from vani.readers.files import Identified, Identity
@@ -43,7 +43,6 @@ Opening a rank takes as long as decoding some hundred calls; a rank with its own
 thousand, and longer on a parallel file system: 8 ms. Measured: a store and decoding cost the same for 10,000 ranks
 with 1,400 and 14,000 calls and for 2,000 ranks with 5,000; for 33,000 and 100,000 calls decoding takes down to half."""
 
-Ints = NDArray[np.int64]
 _LIBRARIES = {"mpiio": "MPI-IO", "hdf5": "HDF5", "pnetcdf": "PnetCDF", "netcdf": "netCDF"}
 """Names of layers whose tracing may be off."""
 

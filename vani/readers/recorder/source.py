@@ -13,7 +13,7 @@ import numpy as np
 from isal import isal_zlib
 from numpy.typing import NDArray
 
-from vani.columns import distinct
+from vani.columns import Bools, Ints, distinct
 from vani.errors import TraceError, UnknownFormatError
 from vani.readers.files import entries_of, readable
 from vani.units import counted
@@ -207,8 +207,6 @@ _LONG = 10
 _MAX_NAMED = 5
 """Number of damaged sections that are reported individually."""
 
-Ints = NDArray[np.int64]
-
 
 @dataclass(frozen=True, eq=False)
 class Extent:
@@ -368,7 +366,7 @@ def _known(table: NDArray[np.void], file: Path, problems: list[str]) -> NDArray[
 
 def _within(
     table: NDArray[np.void], keys: Ints, size: int, file: Path, problems: list[str]
-) -> tuple[Ints, Ints, NDArray[np.bool_]]:
+) -> tuple[Ints, Ints, Bools]:
     """Offset and length of each section's part inside the file, and whether the rest is missing."""
     offset = np.minimum(table["offset"], np.uint64(size)).astype(np.int64)
     length = np.minimum(table["size"], np.uint64(size)).astype(np.int64)

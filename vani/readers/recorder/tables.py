@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vani.columns import distinct
+from vani.columns import Bools, Ints, distinct
 from vani.errors import TraceError
 from vani.readers.paths import PathTable, Probes
 from vani.readers.recorder.call_table import CallTableFiles, SignaturePacker, TableCounts
@@ -30,8 +30,6 @@ _NOTHING = Extent(Path(), 0, 0)
 _CACHED_SYMBOLS, _OVERHEAD = 1 << 22, 256
 """Symbols and signatures of kept ranks with their own tables; an object counts as this many."""
 
-Ints = NDArray[np.int64]
-
 
 @dataclass
 class Tables:
@@ -44,11 +42,11 @@ class Tables:
     calls: Ints
     users: NDArray[np.int32]
     """Number of ranks that use each file."""
-    probes: NDArray[np.bool_]
+    probes: Bools
     """Shape (paths,): paths that were only probed."""
     of_rank: Ints
     """Unique grammar of each rank, -1 if it is lost or not shared."""
-    pattern_position: NDArray[np.int64]
+    pattern_position: Ints
     facts: list[tuple[str, list[str], int]]
     problems: list[str]
     nested: bool
@@ -267,7 +265,7 @@ class TableReader:
         return signatures, grammar
 
 
-def group_positions(kinds: NDArray[np.int64], of_rank: NDArray[Any]) -> NDArray[np.int64]:
+def group_positions(kinds: Ints, of_rank: NDArray[Any]) -> Ints:
     """Find r of `a*r+b` for every rank and function: shape (ranks, functions with such patterns).
 
     For each function, ranks with the same number of distinct signatures form a group, in which they are numbered

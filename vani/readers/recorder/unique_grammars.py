@@ -13,13 +13,11 @@ from contextlib import suppress
 import numpy as np
 from numpy.typing import NDArray
 
+from vani.columns import Ints
 from vani.errors import TraceError
 from vani.readers.files import readable
 from vani.readers.recorder.grammar import Forest, Grammar, decode_forest, decode_grammar
 from vani.readers.recorder.source import MAX_TABLE_BYTES, Source, inflate_frame
-
-Ints = NDArray[np.int64]
-
 
 FEW = 256
 """Maximum number of grammars that are all kept decoded."""

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from vani.columns import scalar, to_arrow, to_numpy
+from vani.columns import Bools, Ints, scalar, to_arrow, to_numpy
 from vani.errors import TraceError
 from vani.readers.files import readable
 from vani.readers.paths import PathTable
@@ -39,8 +39,6 @@ _CALL = (
 _ENDS = ("exited", "killed", "superseded")
 _UNFINISHED = "<unfinished ...>\n"
 _RESUMED = r" resumed> ?"
-
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -173,7 +171,7 @@ class LineReader:
             self._begun.pop(ended, None)
         return Block(_calls(rows, pid, name, text, start), exits, pid)
 
-    def _joined(self, rows: Ints, resumed: NDArray[np.bool_], pid: Ints, text: pa.Array) -> tuple[Ints, pa.Array]:
+    def _joined(self, rows: Ints, resumed: Bools, pid: Ints, text: pa.Array) -> tuple[Ints, pa.Array]:
         """Lines of complete calls: two halves become one line, at the position of the first."""
         begins = to_numpy(pc.ends_with(text, _UNFINISHED))
         halves = np.flatnonzero(begins | resumed)

@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from vani.calls import FileClass, Flag, Kind
-from vani.columns import distinct, to_arrow, to_numpy
+from vani.columns import Bools, Ints, distinct, to_arrow, to_numpy
 from vani.readers import programs
 from vani.readers.paths import classify_path
 from vani.readers.signatures import NO_VALUE
@@ -50,8 +50,6 @@ def command_of(folder: Path) -> list[str]:
     words = [str(word) for word in noted] if isinstance(noted, list) else []
     return words[programs.program_behind(words) :]
 
-
-Ints = NDArray[np.int64]
 
 _RARE = FAMILY | {"execve", "execveat", "chdir", "fchdir"}
 
@@ -300,7 +298,7 @@ class Scripts:
         """Files by execution, in the order in which they were opened."""
 
     def see(
-        self, rows: pa.RecordBatch, paths: Sequence[str], execution: NDArray[np.int64], since: Sequence[int]
+        self, rows: pa.RecordBatch, paths: Sequence[str], execution: Ints, since: Sequence[int]
     ) -> None:
         """Add rows of a block (`rows.ROWS`).
 
@@ -371,8 +369,6 @@ def _module(path: str) -> str:
     folder, _, name = path.rpartition("/__pycache__/")
     return f"{folder}/{name.partition('.')[0]}"
 
-
-Bools = NDArray[np.bool_]
 
 _MUCH = 1 << 20
 """Bytes above which a shell that only reads, beyond its scripts and settings, counts as working on data."""

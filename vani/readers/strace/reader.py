@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from vani.calls import FUNCTIONS, FileClass, Flag, Kind, Layer
-from vani.columns import distinct, scalar, small_table, to_arrow, to_numpy
+from vani.columns import Bools, Ints, distinct, scalar, small_table, to_arrow, to_numpy
 from vani.errors import TraceError
 from vani.readers.paths import SHM, PathTable, classes_of, marked, padded, summed
 from vani.readers.programs import RANK_LAUNCHERS, app_of, is_launcher
@@ -52,7 +52,7 @@ class Maps:
         names = calls.name.dictionary.to_pylist()
         if not set(_NAMES).intersection(names):
             return
-        is_map: NDArray[np.bool_] = np.array([name in _NAMES for name in names], np.bool_)
+        is_map: Bools = np.array([name in _NAMES for name in names], np.bool_)
         at = np.flatnonzero(is_map[to_numpy(calls.name.indices)] & (calls.value >= 0))
         fields = pc.extract_regex(calls.args.take(to_arrow(at)), _MMAP)
         fields = fields.filter(pc.is_valid(fields))
@@ -128,9 +128,6 @@ class SharedMemory:
             and when <= self._removed.get(code, -1) <= when + _SOON_NS
         ]
 
-
-Ints = NDArray[np.int64]
-Bools = NDArray[np.bool_]
 
 _AGAIN = "trace again: strace -f -ttt -T -y -o FILE COMMAND, or vani trace -- COMMAND"
 _DESCRIPTORS = np.array([name in CALLS and CALLS[name].names is Names.DESCRIPTOR for name in system_calls.FUNCTIONS])
@@ -369,7 +366,7 @@ class _Scan:
         return {process: numbers[root] for process, root in known.items()}
 
 
-def _of_mpi(paths: list[str]) -> NDArray[np.bool_]:
+def _of_mpi(paths: list[str]) -> Bools:
     """Whether each file is a library with which MPI programs are linked."""
     return np.fromiter((bool(_MPI.search(path)) for path in paths), np.bool_, len(paths))
 
@@ -465,7 +462,7 @@ class StraceReader(LogReader[StraceLog]):
     def _parse(self) -> StraceLog:
         return scan(self.path)
 
-    def _selected(self, known: StraceLog, is_own: NDArray[np.bool_]) -> StraceLog:
+    def _selected(self, known: StraceLog, is_own: Bools) -> StraceLog:
         known = replace(known, with_mpi=known.with_mpi[is_own])
         if is_own[0]:
             return known

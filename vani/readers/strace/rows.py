@@ -14,15 +14,13 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from vani.calls import DIRECT, FAILED, LOCK, SYNCHRONOUS, Flag, Kind
-from vani.columns import scalar, to_arrow, to_numpy
+from vani.columns import Bools, Ints, scalar, to_arrow, to_numpy
 from vani.readers.functions import PositionRule
 from vani.readers.scanned import batch_of
 from vani.readers.signatures import NO_VALUE
 from vani.readers.strace.lines import Calls, Spellings, named_first
 from vani.readers.strace.processes import Folders, Processes
 from vani.readers.strace.system_calls import CALLS, FUNCTIONS, LOCKS, SUBMITTED, Names, Offset
-
-Ints = NDArray[np.int64]
 
 _BEGIN = "{aio_data="
 _REQUEST = (
@@ -35,9 +33,9 @@ _LENGTH = re.compile(r"iov_len=(\d{1,18})")
 _CODE = {name: code for code, name in enumerate(FUNCTIONS)}
 
 
-def are_shown(calls: Calls, rows: Ints) -> NDArray[np.bool_]:
+def are_shown(calls: Calls, rows: Ints) -> Bools:
     """Return whether the log contains the requests of these io_submit calls."""
-    shown: NDArray[np.bool_] = to_numpy(pc.match_substring(calls.args.take(to_arrow(rows)), "aio_lio_opcode=IOCB_CMD_"))
+    shown: Bools = to_numpy(pc.match_substring(calls.args.take(to_arrow(rows)), "aio_lio_opcode=IOCB_CMD_"))
     return shown
 
 
@@ -99,8 +97,6 @@ def _request_numbers(fields: pa.StructArray, name: str) -> Ints:
     digits = pc.if_else(pc.equal(column, ""), pa.scalar(None, column.type), column)
     return to_numpy(pc.cast(digits, pa.int64()), NO_VALUE).astype(np.int64)
 
-
-Bools = NDArray[np.bool_]
 
 ROWS = pa.schema(
     [
