@@ -188,8 +188,7 @@ _LONG_OFFSET = r"^-?\d{19,}$|^-?\d+\*r\+-?\d+$"
 def _integers(column: pa.Array) -> Ints:
     good = pc.match_substring_regex(column, r"^-?\d{1,18}$")
     numbers = pc.cast(pc.if_else(good, column, pa.nulls(1, column.type)[0]), pa.int64())
-    values: Ints = to_numpy(numbers, NO_VALUE).copy()
-    return values
+    return to_numpy(numbers, NO_VALUE).copy()
 
 
 def _fill(

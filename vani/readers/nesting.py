@@ -40,8 +40,7 @@ def unsurrounded(
 
 def made_by_library(layer: NDArray[np.int8], origin: NDArray[np.int8]) -> Bools:
     """Whether each call was made by a library of a higher layer than its own; shape (n,), bool."""
-    by_library: Bools = (origin > layer) & (origin >= Layer.MPIIO) & (origin <= Layer.NETCDF)
-    return by_library
+    return (origin > layer) & (origin >= Layer.MPIIO) & (origin <= Layer.NETCDF)
 
 
 def outermost(
@@ -51,8 +50,7 @@ def outermost(
 
     MPI finishes non-blocking file operations in calls such as MPI_Wait, which belong to no file library themselves.
     """
-    via: NDArray[np.int8] = np.where((around == Layer.MPI) & made_by_library(layer, origin), own, around)
-    return via
+    return np.where((around == Layer.MPI) & made_by_library(layer, origin), own, around)
 
 
 class Opened(NamedTuple):

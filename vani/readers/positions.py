@@ -456,8 +456,7 @@ class _Calls:
         absolute = np.abs(np.where(self.value == NO_VALUE, 0, self.value).astype(np.float64))
         moved = np.abs(self.asked.astype(np.float64)) + np.where(self.size == NO_VALUE, 0, self.size)
         before = [np.where(of == NO_VALUE, 0, np.abs(of.astype(np.float64))) for of in (self._before, end)]
-        bound: Floats = np.add.reduceat(absolute + moved, self._first) + sum(before)
-        return bound
+        return np.add.reduceat(absolute + moved, self._first) + sum(before)
 
     def rows_of(self, group: int) -> slice:
         """The rows of a group."""

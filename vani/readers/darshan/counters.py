@@ -76,8 +76,7 @@ _TIMES = {
 
 def _ns(module: Module, name: str) -> Ints:
     """Seconds as nanoseconds."""
-    nanoseconds: Ints = np.round(module.seconds(name) * 1e9).astype(np.int64)
-    return nanoseconds
+    return np.round(module.seconds(name) * 1e9).astype(np.int64)
 
 
 def _modules_of(records: Records, rows: Iterable[tuple[str, T]]) -> Iterator[tuple[str, T, Module]]:
@@ -111,8 +110,7 @@ def counts_of(records: Records) -> tuple[RunCounts, list[str]]:
         if not len(ids):
             return np.full(len(ids_of_records), UNKNOWN)
         place = np.minimum(np.searchsorted(ids, ids_of_records), len(ids) - 1)
-        codes: Ints = np.where(ids[place] == ids_of_records, file_of_id[place], UNKNOWN)
-        return codes
+        return np.where(ids[place] == ids_of_records, file_of_id[place], UNKNOWN)
 
     tables, sizes, functions = [], [], Counter[str]()
     problems = [*_problems(records), *contradictions]
@@ -208,8 +206,7 @@ def _table(module: Module, records: Records) -> dict[str, Ints]:
         far = np.iinfo(np.int64).max
         moments = [np.where(t > 0, t, far) for t in (_ns(module, f"{n}_START_TIMESTAMP") for n in names)]
         earliest = np.minimum.reduce(moments)
-        moment: Ints = np.minimum(np.where(earliest == far, 0, earliest), span)
-        return moment
+        return np.minimum(np.where(earliest == far, 0, earliest), span)
 
     def last(*names: str) -> Ints:
         moments = [_ns(module, f"{n}_END_TIMESTAMP") for n in names]
@@ -255,8 +252,7 @@ def _table(module: Module, records: Records) -> dict[str, Ints]:
 def _end(module: Module, side: str) -> Ints:
     """End of the furthest call; the number of its bytes, if it is unknown."""
     moved, last = module.count(f"BYTES_{side}"), module.raw(f"MAX_BYTE_{side}")
-    end: Ints = np.where(moved > 0, np.where(last >= 0, last + 1, moved), 0)
-    return end
+    return np.where(moved > 0, np.where(last >= 0, last + 1, moved), 0)
 
 
 def _strides(module: Module, forward: Ints) -> dict[str, Ints]:

@@ -365,8 +365,7 @@ class OldLog(Log):
         return _OLD_HEAD.get(self.version, (4096, 1024))
 
     def _count(self, name: str) -> Ints:
-        counter: Ints = self._counters[:, _OLD_AT[name]]
-        return counter
+        return self._counters[:, _OLD_AT[name]]
 
     def has(self, module: str) -> bool:
         """Whether any file was opened through a module."""

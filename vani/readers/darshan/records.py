@@ -294,8 +294,7 @@ class Module:
 
     def count(self, *names: str) -> Ints:
         """Sum of counters per record; uncounted ones are 0."""
-        total: Ints = sum((np.maximum(self.raw(name), 0) for name in names), np.zeros(len(self), np.int64))
-        return total
+        return sum((np.maximum(self.raw(name), 0) for name in names), np.zeros(len(self), np.int64))
 
     def seconds(self, name: str) -> Floats:
         """A time in seconds, without `F_`; 0 if it was not measured, or is damaged."""

@@ -213,8 +213,7 @@ class _Scan:
             first = int(own.min()) if len(own) else None
             of_pair.append(self._processes.number(texts[code // len(pids)], int(pids[code % len(pids)]), first))
             self._processes.processes[of_pair[-1]].count(own)
-        process: Ints = np.array(of_pair, np.int64)[which]
-        return process
+        return np.array(of_pair, np.int64)[which]
 
     def _rows(self, table: pa.Table, process: Ints, scale: Ints) -> None:
         rows = rows_of(table, process, scale, self._functions, self._names)

@@ -133,8 +133,7 @@ def coded(column: pa.DictionaryArray, code: Callable[[str], int]) -> NDArray[np.
     """Code of each row's text, looked up once per distinct text; null counts as an empty text."""
     texts = plain_texts(column.dictionary)
     lookup = np.array([code(t) for t in texts] + [code("")] * min(column.null_count, 1), dtype=np.int32)
-    codes: NDArray[np.int32] = lookup[indices(column)]
-    return codes
+    return lookup[indices(column)]
 
 
 def indices(column: pa.DictionaryArray) -> Ints:

@@ -251,8 +251,7 @@ def _pack(s: Signatures) -> _Packed:
 def _places(codes: NDArray[np.int32], searched: NDArray[np.int32]) -> Ints:
     """Position of each element of `searched` in `codes`, which contain all of them."""
     order = np.argsort(codes)
-    places: Ints = order[np.searchsorted(codes[order], searched)]
-    return places
+    return order[np.searchsorted(codes[order], searched)]
 
 
 def _join(chunks: list[Chunk]) -> tuple[Signatures, NDArray[np.int32]]:

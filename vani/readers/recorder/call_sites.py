@@ -168,8 +168,7 @@ class Origins:
             return None
         lookup = self._lookup[table]
         # The last entry is for all numbers that the table lacks; -1 becomes the largest of them.
-        origins: NDArray[np.int8] = lookup[np.minimum(sites.view(np.uint32), len(lookup) - 1)]
-        return origins
+        return lookup[np.minimum(sites.view(np.uint32), len(lookup) - 1)]
 
 
 def read_origins(source: Source, ranks: int) -> Origins:

@@ -360,8 +360,7 @@ def _known(table: NDArray[np.void], file: Path, problems: list[str]) -> NDArray[
     without_rank = ~unknown & (kind >= len(_GLOBAL)) & (table["rank"] < 0)
     if without_rank.any():
         problems.append(f"{file}: {counted(int(without_rank.sum()), 'section')} of no rank passed over")
-    known: NDArray[np.void] = table[~unknown & ~without_rank]
-    return known
+    return table[~unknown & ~without_rank]
 
 
 def _within(

@@ -289,8 +289,7 @@ class Spellings:
         """Codes, shape (n,); -1 if nothing is named. Each distinct spelling in a block is looked up once."""
         both = pc.dictionary_encode(pc.binary_join_element_wise(folder, name, scalar(_BETWEEN)))
         lookup = np.array([self._code(spelling) for spelling in both.dictionary.to_pylist()], np.int32)
-        codes: NDArray[np.int32] = lookup[to_numpy(both.indices)] if len(both) else np.zeros(0, np.int32)
-        return codes
+        return lookup[to_numpy(both.indices)] if len(both) else np.zeros(0, np.int32)
 
     def _code(self, spelling: str) -> int:
         code = self._known.get(spelling)

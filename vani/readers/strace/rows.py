@@ -35,8 +35,7 @@ _CODE = {name: code for code, name in enumerate(FUNCTIONS)}
 
 def are_shown(calls: Calls, rows: Ints) -> Bools:
     """Return whether the log contains the requests of these io_submit calls."""
-    shown: Bools = to_numpy(pc.match_substring(calls.args.take(to_arrow(rows)), "aio_lio_opcode=IOCB_CMD_"))
-    return shown
+    return to_numpy(pc.match_substring(calls.args.take(to_arrow(rows)), "aio_lio_opcode=IOCB_CMD_"))
 
 
 def requests_of(calls: Calls, thread: Ints, spellings: Spellings) -> dict[str, NDArray[np.generic]] | None:
@@ -272,8 +271,7 @@ def refused_locks(calls: Calls) -> list[tuple[str, str]]:
 
 
 def _of(name: Ints, *names: Names) -> Bools:
-    is_one: Bools = np.isin(_TABLE["names"], list(names))[name]
-    return is_one
+    return np.isin(_TABLE["names"], list(names))[name]
 
 
 def _files(
