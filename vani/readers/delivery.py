@@ -36,9 +36,7 @@ class Rows:
 class Delivery:
     """Resolves files, offsets and nesting of rows that arrive rank by rank; a rank may come in several pieces."""
 
-    def __init__(
-        self, piece: Piece, names: Sequence[str], private: Bools, *, by_time: bool, handles: int = 0
-    ) -> None:
+    def __init__(self, piece: Piece, names: Sequence[str], private: Bools, *, by_time: bool, handles: int = 0) -> None:
         """Start before the first rank.
 
         Parameters

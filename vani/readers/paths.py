@@ -27,12 +27,11 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from vani.calls import FILES, FileClass, Flag, Layer
 from vani.columns import Bools, Ints, small_table, to_arrow, to_numpy
-from vani.readers.signatures import Signatures
+from vani.readers.signatures import Signatures, by_text
 
 _SHARED_LIBRARY = re.compile(r"\.so(\.\d+)*$")
 
@@ -111,10 +110,7 @@ class PathTable:
 
     def codes(self, spellings: pa.Array) -> NDArray[np.int32]:
         """Codes of many paths, shape (n,); each distinct path is looked up once."""
-        encoded = pc.dictionary_encode(spellings)
-        lookup = np.array([self.code(s) for s in encoded.dictionary.to_pylist()], dtype=np.int32)
-        codes: NDArray[np.int32] = lookup[to_numpy(encoded.indices)]
-        return codes
+        return by_text(spellings, self.code)
 
 
 def complete_relative_paths(file: NDArray[np.int32], layer: NDArray[np.int8], paths: Sequence[str]) -> None:
@@ -281,9 +277,7 @@ def marked(marks: Bools, codes: NDArray[np.int32]) -> Bools:
 _FILES_AT_ONCE = 1 << 16
 
 
-def file_table(
-    paths: Sequence[str], probes: Bools | None, classes: NDArray[np.int8] | None = None
-) -> pa.Table:
+def file_table(paths: Sequence[str], probes: Bools | None, classes: NDArray[np.int8] | None = None) -> pa.Table:
     """`vani.calls.FILES` for paths by code.
 
     Parameters

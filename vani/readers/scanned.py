@@ -4,7 +4,7 @@ import hashlib
 import tempfile
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar, Generic, Self, TypeVar
@@ -334,13 +334,27 @@ def joined(parts: list[Columns]) -> Columns:
     return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
 
-def batch_of(columns: Mapping[str, NDArray[Any]], schema: pa.Schema) -> pa.RecordBatch:
+_TYPES = {
+    **dict.fromkeys(("layer", "kind", "depth", "rule"), pa.int8()),
+    **dict.fromkeys(("func", "flags"), pa.int16()),
+    **dict.fromkeys(("bytes", "value", "start", "took"), pa.int64()),
+    **dict.fromkeys(("there", "standard"), pa.bool_()),
+}
+"""Types of columns that are not integers of 32 bits."""
+
+
+def row_schema(names: str) -> pa.Schema:
+    """The schema of rows with these columns, which have the same types in all readers."""
+    return pa.schema([(name, _TYPES.get(name, pa.int32())) for name in names.split()])
+
+
+def batch_of(columns: Columns, schema: pa.Schema) -> pa.RecordBatch:
     """A record batch of columns of numbers, for a spool."""
-    return pa.RecordBatch.from_arrays(
-        [pa.array(columns[field.name]) if pa.types.is_boolean(field.type) else to_arrow(columns[field.name])
-         for field in schema],
-        schema=schema,
-    )  # fmt: skip
+    arrays = []
+    for name, kind in zip(schema.names, schema.types, strict=True):
+        is_flag = pa.types.is_boolean(kind)
+        arrays.append(pa.array(columns[name]) if is_flag else to_arrow(columns[name].astype(f"i{kind.bit_width // 8}")))
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
 def users_of(rank: Ints, file: NDArray[np.integer[Any]], files: int) -> tuple[Ints, Ints]:

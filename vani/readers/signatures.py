@@ -8,16 +8,17 @@ Two plausible sizes or offsets can be added in 64 bits; `claimed` adds up all th
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from vani.calls import MAX_SUM
-from vani.columns import Bools, Ints, distinct
+from vani.columns import Bools, Ints, distinct, to_numpy
 
 NO_VALUE = np.iinfo(np.int64).min
 """Marks a missing integer."""
@@ -255,3 +256,13 @@ class Codes:
         if number == len(self.texts):
             self.texts.append(text)
         return number
+
+
+def by_text(column: pa.Array | pa.ChunkedArray, number: Callable[[str], int], null: int = -1) -> NDArray[np.int32]:
+    """A number for each row, shape (n,), computed once for each distinct text; `null` for null."""
+    encoded = pc.dictionary_encode(column)
+    if isinstance(encoded, pa.ChunkedArray):
+        encoded = encoded.combine_chunks()
+    lookup = np.array([*(number(text) for text in encoded.dictionary.to_pylist()), null], np.int32)
+    numbers: NDArray[np.int32] = lookup[to_numpy(encoded.indices, len(lookup) - 1)]
+    return numbers

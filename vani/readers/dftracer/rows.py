@@ -18,7 +18,7 @@ from vani.calls import FAILED, LOCK, Flag, Kind, Layer
 from vani.columns import Bools, Ints, to_arrow, to_numpy
 from vani.readers.functions import Meaning, PositionRule, layer_of, meaning_of
 from vani.readers.interpret import LOCKS, mode_flags, open_flags
-from vani.readers.signatures import NO_VALUE, Codes
+from vani.readers.signatures import NO_VALUE, Codes, by_text
 
 
 class Size(Enum):
@@ -132,7 +132,7 @@ class NameCodes(Codes):
 
     def of(self, column: pa.ChunkedArray | pa.Array) -> NDArray[np.int32]:
         """Numbers of many texts, shape (n,); -1 for null."""
-        return _by_text(column, self.number)
+        return by_text(column, self.number)
 
 
 class Functions:
@@ -185,7 +185,7 @@ def rows_of(
 
     category, title = table["cat"].combine_chunks(), table["name"].combine_chunks()
     both = pc.binary_join_element_wise(pc.fill_null(category, ""), pc.fill_null(title, ""), "\n")
-    func = _by_text(both, lambda text: functions.number(*text.split("\n", 1)))
+    func = by_text(both, lambda text: functions.number(*text.split("\n", 1)))
     call = [functions.calls[number] for number in range(len(functions.calls))]
 
     def of_function(values: Sequence[int], dtype: type[np.generic]) -> NDArray[Any]:
@@ -273,7 +273,7 @@ def _open(args: pa.StructArray, flags: NDArray[np.int16], integers: Callable[[st
     flags[rows] |= open_flags(integers("flags")[rows])
     modes = pc.struct_field(args, "fmode") if _has(args, "fmode") else None
     if modes is not None:
-        flags[rows] |= _by_text(modes.take(to_arrow(rows)), mode_flags, 0).astype(np.int16)
+        flags[rows] |= by_text(modes.take(to_arrow(rows)), mode_flags, 0).astype(np.int16)
     failed = rows[(returned[rows] < 0) & (returned[rows] != NO_VALUE)]
     flags[failed] &= int(Flag.DIRECTORY)
     flags[failed] |= int(FAILED)
@@ -308,13 +308,3 @@ def numbers(table: pa.Table | pa.StructArray, name: str, n: int, null: int = NO_
     else:
         column = table[name].combine_chunks()
     return to_numpy(column, null).astype(np.int64, copy=True)
-
-
-def _by_text(column: pa.ChunkedArray | pa.Array, number: Callable[[str], int], null: int = -1) -> NDArray[np.int32]:
-    """A number for each distinct text, by row; `null` for null."""
-    encoded = pc.dictionary_encode(column)
-    if isinstance(encoded, pa.ChunkedArray):
-        encoded = encoded.combine_chunks()
-    lookup = np.array([*(number(text) for text in encoded.dictionary.to_pylist()), null], np.int32)
-    codes: NDArray[np.int32] = lookup[to_numpy(encoded.indices, len(lookup) - 1)]
-    return codes

@@ -186,9 +186,7 @@ class _Shape:
         return 14 + self.function_bytes + self.site_bytes
 
 
-def _columns(
-    raw: NDArray[np.uint8], ids: Ints, at: Ints, shape: _Shape, where: str
-) -> CallTable:
+def _columns(raw: NDArray[np.uint8], ids: Ints, at: Ints, shape: _Shape, where: str) -> CallTable:
     """The columns of the entries at these positions."""
     function_bytes = shape.function_bytes
     key = at + shape.head
@@ -216,9 +214,7 @@ def _columns(
     )
 
 
-def _walk(
-    buffer: bytes, more: int, done: int, entries: int, shape: _Shape, where: str
-) -> tuple[Ints, int]:
+def _walk(buffer: bytes, more: int, done: int, entries: int, shape: _Shape, where: str) -> tuple[Ints, int]:
     """Positions of the complete entries in `buffer`, and the end of the last one; `more` bytes follow the buffer.
 
     Each entry begins where the previous one ends, so this is the only loop over entries.

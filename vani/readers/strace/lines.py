@@ -6,7 +6,7 @@ its beginning (`name(... <unfinished ...>`), and the rest (`<... name resumed>..
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -19,7 +19,7 @@ from vani.columns import Bools, Ints, scalar, to_arrow, to_numpy
 from vani.errors import TraceError
 from vani.readers.files import readable
 from vani.readers.paths import PathTable
-from vani.readers.signatures import NO_VALUE
+from vani.readers.signatures import NO_VALUE, by_text
 
 _BLOCK = 1 << 23
 """Bytes that are parsed at a time; parsing takes about ten times as much memory."""
@@ -62,6 +62,10 @@ class Calls:
     took: Ints
     """Nanoseconds; -1 if the log does not have it."""
 
+    def of(self, *names: str) -> Bools:
+        """Whether each call is one of these system calls."""
+        return _among(self.name, names)
+
 
 @dataclass(frozen=True)
 class Exits:
@@ -97,7 +101,6 @@ class LineReader:
     untimed: int = 0
     """Number of lines without a time stamp."""
     first_ns: int | None = None
-    last_ns: int = 0
     _begun: dict[int, bytes] = field(default_factory=dict)
     """The beginning of a call that has not returned, by thread."""
 
@@ -141,31 +144,14 @@ class LineReader:
             keep = to_arrow(np.flatnonzero(seen))
             lines, head = lines.take(keep), head.take(keep)
         start = _nanoseconds(pc.struct_field(head, "s"), pc.struct_field(head, "f"))
-        pid = _numbers(pc.struct_field(head, "pid"), self.pid)
+        pid = integers(pc.struct_field(head, "pid"), self.pid)
         if len(start):
-            low, high = int(start.min()), int(start.max())
+            low = int(start.min())
             self.first_ns = low if self.first_ns is None else min(self.first_ns, low)
-            self.last_ns = max(self.last_ns, high)
-        mark = pc.struct_field(head, "mark")
-        name = pc.dictionary_encode(pc.struct_field(head, "name"))
-        known = name.dictionary.to_pylist()
-        codes = to_numpy(name.indices)
-        is_wanted = (
-            np.array([ended in self.wanted for ended in known], np.bool_)[codes]
-            if known
-            else np.zeros(0, np.bool_)
-        )
-        ends = np.array([ended in _ENDS for ended in known], np.bool_)[codes] if known else is_wanted
-        marks = to_numpy(pc.utf8_length(mark), 0)
-        resumed = np.zeros(len(lines), np.bool_)
-        marked = np.flatnonzero(marks > 0)
-        of_marked = mark.take(to_arrow(marked))
-        resumed[marked] = to_numpy(pc.equal(of_marked, scalar("<... ")))
-        is_exit = np.zeros(len(lines), np.bool_)
-        is_exit[marked] = to_numpy(pc.equal(of_marked, scalar("+++ ")))
-        is_exit &= ends
+        name, mark = (pc.dictionary_encode(pc.struct_field(head, field)) for field in ("name", "mark"))
+        is_exit, resumed = _among(mark, {"+++ "}) & _among(name, _ENDS), _among(mark, {"<... "})
         exits = Exits(np.flatnonzero(is_exit), pid[is_exit])
-        rows = np.flatnonzero(is_wanted & (marks == 0) | is_wanted & resumed)
+        rows = np.flatnonzero(_among(name, self.wanted) & (resumed | _among(mark, {""})))
         rows, text = self._joined(rows, resumed[rows], pid[rows], lines.take(to_arrow(rows)))
         for ended in exits.pid.tolist():
             self._begun.pop(ended, None)
@@ -226,7 +212,14 @@ def _lines(data: bytes) -> pa.Array:
     return pa.StringArray.from_buffers(len(ends), pa.py_buffer(offsets), pa.py_buffer(np.ascontiguousarray(raw)))
 
 
-def _numbers(column: pa.Array, missing: int) -> Ints:
+def _among(column: pa.DictionaryArray, texts: Collection[str]) -> Bools:
+    """Whether each text is one of these."""
+    codes = [code for code, text in enumerate(column.dictionary.to_pylist()) if text in texts]
+    return np.isin(to_numpy(column.indices), codes)
+
+
+def integers(column: pa.Array, missing: int) -> Ints:
+    """Numbers of digit strings; `missing` for empty ones and null."""
     filled = pc.if_else(pc.equal(column, scalar("")), scalar(str(missing)), column)
     return to_numpy(pc.cast(filled, pa.int64()), missing).astype(np.int64)
 
@@ -234,7 +227,7 @@ def _numbers(column: pa.Array, missing: int) -> Ints:
 def _nanoseconds(seconds: pa.Array, fraction: pa.Array, *, missing: int = 0) -> Ints:
     """Nanoseconds from two digit strings each; `missing` if they are empty."""
     none = to_numpy(pc.equal(seconds, scalar("")))
-    nanoseconds = _numbers(seconds, 0) * 1_000_000_000 + _numbers(pc.utf8_rpad(fraction, 9, "0"), 0)
+    nanoseconds = integers(seconds, 0) * 1_000_000_000 + integers(pc.utf8_rpad(fraction, 9, "0"), 0)
     return np.where(none, missing, nanoseconds)
 
 
@@ -287,9 +280,7 @@ class Spellings:
 
     def codes(self, folder: pa.Array, name: pa.Array) -> NDArray[np.int32]:
         """Codes, shape (n,); -1 if nothing is named. Each distinct spelling in a block is looked up once."""
-        both = pc.dictionary_encode(pc.binary_join_element_wise(folder, name, scalar(_BETWEEN)))
-        lookup = np.array([self._code(spelling) for spelling in both.dictionary.to_pylist()], np.int32)
-        return lookup[to_numpy(both.indices)] if len(both) else np.zeros(0, np.int32)
+        return by_text(pc.binary_join_element_wise(folder, name, scalar(_BETWEEN)), self._code)
 
     def _code(self, spelling: str) -> int:
         code = self._known.get(spelling)

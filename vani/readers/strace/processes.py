@@ -25,6 +25,7 @@ from vani.calls import FileClass, Flag, Kind
 from vani.columns import Bools, Ints, distinct, to_arrow, to_numpy
 from vani.readers import programs
 from vani.readers.paths import classify_path
+from vani.readers.scanned import Columns
 from vani.readers.signatures import NO_VALUE
 from vani.readers.strace import MARK
 from vani.readers.strace.lines import Block, Calls, named_first, plain
@@ -170,9 +171,7 @@ class Processes:
 
     def learn(self, calls: Calls, thread: Ints) -> Folders:
         """Record new threads and programs; returns the calls at which working directories change."""
-        names = calls.name.dictionary.to_pylist()
-        rare = np.array([name in _RARE for name in names], np.bool_)
-        at = np.flatnonzero(rare[to_numpy(calls.name.indices)]) if len(names) else np.zeros(0, np.int64)
+        at = np.flatnonzero(calls.of(*_RARE))
         folders = Folders(self._folder, self._first_folder)
         self._annotated(calls, thread, folders)
         # Processes rarely start others or change folders.
@@ -297,9 +296,7 @@ class Scripts:
         self._opened: dict[int, list[int]] = {}
         """Files by execution, in the order in which they were opened."""
 
-    def see(
-        self, rows: pa.RecordBatch, paths: Sequence[str], execution: Ints, since: Sequence[int]
-    ) -> None:
+    def see(self, rows: Columns, paths: Sequence[str], execution: Ints, since: Sequence[int]) -> None:
         """Add rows of a block (`rows.ROWS`).
 
         Parameters
@@ -313,14 +310,13 @@ class Scripts:
         """
         new = [bool(_SCRIPT.search(p)) and not _OF_LIBRARY.search(p) for p in paths[len(self._like_script) :]]
         self._like_script = np.append(self._like_script, np.array(new, np.bool_))
-        file, flags = to_numpy(rows.column("file")), to_numpy(rows.column("flags"))
+        file, flags = rows["file"], rows["flags"]
         opens = (flags & (Flag.OPEN | Flag.WRITABLE)) == Flag.OPEN
         at = np.flatnonzero(opens & np.append(self._like_script, False)[file])
         if not len(at):
             return
-        program = execution[to_numpy(rows.column("thread"))[at]]
-        start = to_numpy(rows.column("start"))[at]
-        for number, code, when in zip(program.tolist(), file[at].tolist(), start.tolist(), strict=True):
+        columns = (execution[rows["thread"][at]], file[at], rows["start"][at])
+        for number, code, when in zip(*(column.tolist() for column in columns), strict=True):
             files = self._opened.setdefault(number, [])
             if number >= 0 and when >= since[number] and len(files) < _MAX_SCRIPTS and code not in files:
                 files.append(code)
@@ -401,10 +397,9 @@ class Bystanders:
         self._few: list[tuple[Ints, Ints, Bools]] = [(nothing, nothing, nothing.astype(np.bool_))]
         """Threads and files, and whether the call does more than query."""
 
-    def see(self, rows: pa.RecordBatch, processes: Processes, calls: Ints) -> None:
+    def see(self, rows: Columns, processes: Processes, calls: Ints) -> None:
         """Add rows of a block (`rows.ROWS`); `calls` is the number of calls per thread so far."""
-        names = ("thread", "file", "func", "bytes", "flags")
-        thread, file, func, size, flags = (to_numpy(rows.column(name)) for name in names)
+        thread, file, func, size, flags = (rows[name] for name in ("thread", "file", "func", "bytes", "flags"))
         execution = np.array(processes.execution, np.int64)[thread]
         at = np.flatnonzero(_launches(processes)[execution] & (file >= 0) & (size != NO_VALUE))
         if len(at):

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
 import pyarrow as pa
@@ -19,11 +19,11 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from vani.calls import FUNCTIONS, FileClass, Flag, Kind, Layer
-from vani.columns import Bools, Ints, distinct, scalar, small_table, to_arrow, to_numpy
+from vani.columns import Bools, Ints, distinct, scalar, small_table, to_arrow
 from vani.errors import TraceError
 from vani.readers.paths import SHM, PathTable, classes_of, marked, padded, summed
 from vani.readers.programs import RANK_LAUNCHERS, app_of, is_launcher
-from vani.readers.scanned import Columns, KnownLog, LogReader, Spool, calls_of_ranks, users_of
+from vani.readers.scanned import Columns, KnownLog, LogReader, Spool, batch_of, calls_of_ranks, users_of
 from vani.readers.signatures import NO_VALUE
 from vani.readers.strace import host_of, logs_of, pid_of, rank_of, system_calls
 from vani.readers.strace.lines import Calls, LineReader, Spellings
@@ -49,11 +49,9 @@ class Maps:
 
     def see(self, calls: Calls, spellings: Spellings) -> None:
         """Add the calls of a block."""
-        names = calls.name.dictionary.to_pylist()
-        if not set(_NAMES).intersection(names):
+        at = np.flatnonzero(calls.of(*_NAMES) & (calls.value >= 0))
+        if not len(at):
             return
-        is_map: Bools = np.array([name in _NAMES for name in names], np.bool_)
-        at = np.flatnonzero(is_map[to_numpy(calls.name.indices)] & (calls.value >= 0))
         fields = pc.extract_regex(calls.args.take(to_arrow(at)), _MMAP)
         fields = fields.filter(pc.is_valid(fields))
         columns = [pc.struct_field(fields, name) for name in ("access", "flags", "length", "path")]
@@ -102,16 +100,14 @@ class SharedMemory:
         self._removed: dict[int, int] = {}
         self._read: set[int] = set()
 
-    def see(self, rows: pa.RecordBatch, paths: Sequence[str]) -> None:
+    def see(self, rows: Columns, paths: Sequence[str]) -> None:
         """Add rows of a block (`rows.ROWS`); `paths` are by code."""
         new = [path.startswith(SHM) for path in paths[len(self._in_shm) :]]
         self._in_shm = np.append(self._in_shm, np.array(new, np.bool_))
         if not self._in_shm.any():
             return
-        file = to_numpy(rows.column("file"))
-        at = np.flatnonzero((file >= 0) & self._in_shm[file])
-        file, start, flags = file[at], to_numpy(rows.column("start"))[at], to_numpy(rows.column("flags"))[at]
-        func, size = to_numpy(rows.column("func"))[at], to_numpy(rows.column("bytes"))[at]
+        at = np.flatnonzero((rows["file"] >= 0) & self._in_shm[rows["file"]])
+        file, start, flags, func, size = (rows[name][at] for name in ("file", "start", "flags", "func", "bytes"))
         self._read.update(file[_READS[func] & (size != NO_VALUE)].tolist())
         for flag, times in ((Flag.CREATE, self._created), (Flag.REMOVE, self._removed)):
             rows_of_flag = np.flatnonzero(flags & flag)
@@ -151,17 +147,6 @@ class StraceLog(KnownLog):
     """Number of calls that did not get a lock, by function and error."""
     of_job: bool
     """Whether ranks belong to a job that torchrun or a similar launcher started."""
-
-
-def scan(path: Path) -> StraceLog:
-    """Parse all logs of a trace.
-
-    Raises
-    ------
-    TraceError
-        There are no calls, or strace ran without options that Vani needs.
-    """
-    return _Scan(path).result()
 
 
 class _Scan:
@@ -263,28 +248,26 @@ class _Scan:
         self._rank_of_log += [-1 if rank is None else rank] * (number - len(self._rank_of_log))
         self._report(log, lines)
 
-    def _add(self, rows: pa.RecordBatch) -> None:
-        if not rows.num_rows:
+    def _add(self, rows: Columns) -> None:
+        thread, file, func, there = (rows[name] for name in ("thread", "file", "func", "there"))
+        if not len(thread):
             return
-        self._spool.add(rows)
-        self._functions += np.bincount(_numbers(rows, "func"), minlength=len(self._functions))
+        self._spool.add(batch_of(rows, ROWS))
+        self._functions += np.bincount(func, minlength=len(self._functions))
         self._shared_memory.see(rows, self._paths.paths)
-        thread, file = _numbers(rows, "thread"), _numbers(rows, "file")
         self._calls = summed(self._calls, np.bincount(thread))
         self._see_programs(rows)
         named = file >= 0
-        opened = _DESCRIPTORS[_numbers(rows, "func")] & _numbers(rows, "there")
+        opened = _DESCRIPTORS[func] & there
         self._named += int((opened & named).sum())
         self._nameless += int((opened & ~named).sum())
         self._pairs = distinct(self._pairs, thread[named].astype(np.int64) << 32 | file[named])
-        there, renamed = named & _numbers(rows, "there"), _numbers(rows, "rename_to")
-        new_names = renamed[renamed >= 0]
+        there, new_names = named & there, rows["rename_to"][rows["rename_to"] >= 0]
         self._there = marked(self._there, np.concatenate((file[there], new_names)))
-        self._by_other_ways = marked(
-            self._by_other_ways, np.concatenate((file[there & ~_numbers(rows, "standard")], new_names))
-        )
+        other = np.concatenate((file[there & ~rows["standard"]], new_names))
+        self._by_other_ways = marked(self._by_other_ways, other)
 
-    def _see_programs(self, rows: pa.RecordBatch) -> None:
+    def _see_programs(self, rows: Columns) -> None:
         executions = self._processes.executions
         if executions:
             execution = np.array(self._processes.execution, np.int64)
@@ -369,10 +352,6 @@ class _Scan:
 def _of_mpi(paths: list[str]) -> Bools:
     """Whether each file is a library with which MPI programs are linked."""
     return np.fromiter((bool(_MPI.search(path)) for path in paths), np.bool_, len(paths))
-
-
-def _numbers(rows: pa.RecordBatch, name: str) -> NDArray[Any]:
-    return to_numpy(rows.column(name))
 
 
 _KINDS = tuple(kind_of(name) for name in system_calls.FUNCTIONS)
@@ -460,7 +439,7 @@ class StraceReader(LogReader[StraceLog]):
         return [*ran, *on, *alone, *hidden, *refused, *self.mapped_files()]
 
     def _parse(self) -> StraceLog:
-        return scan(self.path)
+        return _Scan(self.path).result()
 
     def _selected(self, known: StraceLog, is_own: Bools) -> StraceLog:
         known = replace(known, with_mpi=known.with_mpi[is_own])
