@@ -357,17 +357,15 @@ def batch_of(columns: Columns, schema: pa.Schema) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
-def users_of(rank: Ints, file: NDArray[np.integer[Any]], files: int) -> tuple[Ints, Ints]:
-    """Distinct pairs of a rank and a file, `rank << 32 | file`, and the number of ranks that use each file.
-
-    Parameters
-    ----------
-    rank, file
-        Shape (n,): a rank, -1 for none, and a file that it uses.
-    """
+def pairs_of(rank: Ints, file: NDArray[np.integer[Any]]) -> Ints:
+    """Distinct pairs `rank << 32 | file` of a rank, -1 for none, and a file that it uses."""
     pairs = rank.astype(np.int64) << 32 | file
-    pairs = distinct(pairs[pairs >= 0])
-    return pairs, np.bincount(pairs & 0xFFFFFFFF, minlength=files).astype(np.int64)
+    return distinct(pairs[pairs >= 0])
+
+
+def users_of(pairs: Ints, files: int) -> Ints:
+    """Number of ranks that use each file, shape (files,), from distinct pairs `rank << 32 | file`."""
+    return np.bincount(pairs & 0xFFFFFFFF, minlength=files).astype(np.int64)
 
 
 def calls_of_ranks(rank_of: NDArray[np.int32], calls: Ints) -> Ints:

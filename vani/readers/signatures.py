@@ -258,11 +258,9 @@ class Codes:
         return number
 
 
-def by_text(column: pa.Array | pa.ChunkedArray, number: Callable[[str], int], null: int = -1) -> NDArray[np.int32]:
+def by_text(column: pa.Array, number: Callable[[str], int], null: int = -1) -> NDArray[np.int32]:
     """A number for each row, shape (n,), computed once for each distinct text; `null` for null."""
     encoded = pc.dictionary_encode(column)
-    if isinstance(encoded, pa.ChunkedArray):
-        encoded = encoded.combine_chunks()
     lookup = np.array([*(number(text) for text in encoded.dictionary.to_pylist()), null], np.int32)
     numbers: NDArray[np.int32] = lookup[to_numpy(encoded.indices, len(lookup) - 1)]
     return numbers

@@ -136,8 +136,8 @@ class EventParser:
         self._hashes = [pa.string(), pa.uint64()]
         """Possible types of hashes, the usual one first."""
 
-    def parse(self, lines: Sequence[bytes]) -> tuple[list[pa.Table], list[dict[str, Any]]]:
-        """Events of calls, in tables with the columns of `_FULL`, and the tracer's own events."""
+    def parse(self, lines: Sequence[bytes]) -> tuple[list[pa.RecordBatch], list[dict[str, Any]]]:
+        """Events of calls, in batches with the columns of `_FULL`, and the tracer's own events."""
         own, libc, others = [], [], []
         for line in lines:
             if _OF_LIBC[0] in line or _OF_LIBC[1] in line:
@@ -155,7 +155,7 @@ class EventParser:
                 events = list(self._objects(some))
                 records += [event for event in events if event.get("cat") == "dftracer"]
                 table = _table([event for event in events if event.get("cat") != "dftracer"])
-            tables.append(table)
+            tables += table.combine_chunks().to_batches()
         return tables, records
 
     def _parsed(self, lines: list[bytes], *, arguments: bool) -> pa.Table | None:

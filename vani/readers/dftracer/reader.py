@@ -27,7 +27,16 @@ from vani.readers.dftracer.processes import TRACKER, Child, Missing, Processes
 from vani.readers.dftracer.rows import PROCESSES, ROWS, Call, Functions, NameCodes, numbers, rows_of
 from vani.readers.paths import PYTHON, PathTable, classes_of, classify_path, summed
 from vani.readers.programs import RANK_LAUNCHERS, app_name
-from vani.readers.scanned import Columns, KnownLog, LogReader, Spool, batch_of, calls_of_ranks, users_of
+from vani.readers.scanned import (
+    Columns,
+    KnownLog,
+    LogReader,
+    Spool,
+    batch_of,
+    calls_of_ranks,
+    pairs_of,
+    users_of,
+)
 from vani.readers.signatures import NO_VALUE
 from vani.readers.trace_reader import BATCH_ROWS, Limit
 from vani.units import counted
@@ -56,17 +65,6 @@ class DFTracerLog(KnownLog):
     functions: list[Call]
     """Meaning of each function."""
     missing: Missing
-
-
-def scan(path: Path) -> DFTracerLog:
-    """Parse all files of a trace.
-
-    Raises
-    ------
-    TraceError
-        There are no calls.
-    """
-    return _Scan(path).result()
 
 
 class _Scan:
@@ -115,7 +113,6 @@ class _Scan:
         ranks = np.full(len(apps), -1, np.int32)
         ranks[list(of_rank)] = list(of_rank.values())
         first_of = {rank: process for process, rank in reversed(of_rank.items())}
-        _, users = users_of(ranks[self._pairs >> 32], files, n)
         there = np.zeros(n, np.bool_)
         there[files[np.isin(self._pairs, self._there)]] = True
         maps = Counter[tuple[int, int]]()
@@ -132,7 +129,7 @@ class _Scan:
             pairs=self._pairs,
             files=files,
             paths=paths.paths,
-            users=users,
+            users=users_of(pairs_of(ranks[self._pairs >> 32], files), n),
             probes=~there,
             classes=classes,
             maps=[([], code, length, count) for (code, length), count in sorted(maps.items())],
@@ -175,38 +172,38 @@ class _Scan:
         if strange:
             self._problems.append(f"{log.name}: {counted(strange, 'line')} left out, DFTracer writes none like it")
 
-    def _add(self, table: pa.Table, host: str) -> None:
-        phase = table["ph"].combine_chunks()
-        self._aggregated += int((to_numpy(phase) == AGGREGATED).sum())
-        whole = pc.equal(phase, pa.scalar(COMPLETE, pa.int64()))
+    def _add(self, table: pa.RecordBatch, host: str) -> None:
+        phase = to_numpy(table["ph"])
+        self._aggregated += int((phase == AGGREGATED).sum())
+        whole = phase == COMPLETE
+        self._untimed += int(whole.sum())
         for name in ("pid", "ts", "dur"):
-            whole = pc.and_(whole, pc.is_valid(table[name].combine_chunks()))
-        complete = int((to_numpy(phase) == COMPLETE).sum())
-        table = table.filter(whole)
-        self._untimed += complete - len(table)
+            whole &= to_numpy(pc.is_valid(table[name]))
+        table = table.filter(pa.array(whole))
+        self._untimed -= len(table)
         if not len(table):
             return
         process = self._process(table, host)
         scale = np.array([each.scale for each in self._processes.processes], np.int64)[process]
-        begin, took = (to_numpy(table[name].combine_chunks()) for name in ("ts", "dur"))
+        begin, took = to_numpy(table["ts"]), to_numpy(table["dur"])
         sound = (begin >= 0) & (begin < _LATEST_NS // scale) & (took < _LONGEST_NS // scale)
         if not sound.all():
             self._untimed += int((~sound).sum())
             table, process, scale = table.filter(pa.array(sound)), process[sound], scale[sound]
         self._rows(table, process, scale)
 
-    def _process(self, table: pa.Table, host: str) -> Ints:
+    def _process(self, table: pa.RecordBatch, host: str) -> Ints:
         """Process number of each event, from its process id and host."""
-        args = table["args"].combine_chunks()
+        args = table["args"]
         hosts: pa.Array = pa.nulls(len(table), pa.string())
         for name in ("hhash", "hostname"):
             if args.type.get_field_index(name) >= 0:
                 hosts = pc.coalesce(hosts, pc.cast(pc.struct_field(args, name), pa.string()))
         encoded = pc.dictionary_encode(pc.fill_null(hosts, host))
-        pids, place = np.unique(to_numpy(table["pid"].combine_chunks()), return_inverse=True)
+        pids, place = np.unique(to_numpy(table["pid"]), return_inverse=True)
         both, which = np.unique(to_numpy(encoded.indices) * len(pids) + place, return_inverse=True)
         texts = encoded.dictionary.to_pylist()
-        ids, of_pair = to_numpy(table["id"].combine_chunks(), -1), []
+        ids, of_pair = to_numpy(table["id"], -1), []
         for index, code in enumerate(both.tolist()):
             own = ids[which == index] if len(both) > 1 else ids
             own = own[own >= 0]
@@ -215,9 +212,9 @@ class _Scan:
             self._processes.processes[of_pair[-1]].count(own)
         return np.array(of_pair, np.int64)[which]
 
-    def _rows(self, table: pa.Table, process: Ints, scale: Ints) -> None:
+    def _rows(self, table: pa.RecordBatch, process: Ints, scale: Ints) -> None:
         rows = rows_of(table, process, scale, self._functions, self._names)
-        ids = numbers(table, "id", len(table), 0)
+        ids = numbers(table, "id", 0)
         # The latest meaning before an event counts; from the last one back, since a renamed row no longer matches.
         for of, key, since, path in reversed(self._processes.redefined):
             again = (rows["process"] == of) & (ids > since)
@@ -241,12 +238,12 @@ class _Scan:
         self._see(rows)
         self._spool.add(batch_of(rows, ROWS))
 
-    def _children(self, table: pa.Table, rows: dict[str, NDArray[Any]]) -> None:
+    def _children(self, table: pa.RecordBatch, rows: Columns) -> None:
         """Record which processes were started and waited for, and when."""
         at = np.flatnonzero(self._functions.flagged(_FAMILY)[rows["func"]])
         if not len(at):
             return
-        result = numbers(table["args"].combine_chunks(), "ret", len(table), 0)[at].tolist()
+        result = numbers(table["args"], "ret", 0)[at].tolist()
         names = [self._functions.names[code] for code in rows["func"][at].tolist()]
         columns = (rows[name][at].tolist() for name in ("process", "tid", "start", "took"))
         for name, returned, process, tid, start, took in zip(names, result, *columns, strict=True):
@@ -261,21 +258,18 @@ class _Scan:
             elif child.begin is None:
                 child.begin = start
 
-    def _see(self, rows: dict[str, NDArray[np.generic]]) -> None:
+    def _see(self, rows: Columns) -> None:
         """Record the rows' files, and which of them exist and are used."""
-        name, flags, kind = rows["name"].astype(np.int64), rows["flags"].astype(np.int64), rows["kind"]
-        process = rows["process"].astype(np.int64)
+        name, flags, kind, process, target = (rows[n] for n in ("name", "flags", "kind", "process", "rename_to"))
         named = name >= 0
-        pair = process << 32 | name
-        target = rows["rename_to"].astype(np.int64)
-        renamed = target >= 0
-        self._pairs = distinct(self._pairs, pair[named], (process << 32 | target)[renamed])
+        pair, renamed = process << 32 | name, (process << 32 | target)[target >= 0]
+        self._pairs = distinct(self._pairs, pair[named], renamed)
         asks = (flags & (Flag.STAT | Flag.DIRECTORY)) != 0
         opens = (flags & (Flag.OPEN | Flag.CREATE)) == Flag.OPEN
         # A failed open has lost its flags; version 2 does not record an open's result.
         lost = np.array([name.startswith(("open", "fopen")) for name in self._functions.names], np.bool_)
         lost = lost[rows["func"]] & ((flags & (Flag.OPEN | Flag.DIRECTORY)) == 0)
-        self._there = distinct(self._there, pair[named & ~asks & ~opens & ~lost], (process << 32 | target)[renamed])
+        self._there = distinct(self._there, pair[named & ~asks & ~opens & ~lost], renamed)
         mapped = self._functions.flagged(_MAPS)[rows["func"]] & named
         moves = (kind == Kind.READ) | (kind == Kind.WRITE)
         changes = (flags & (Flag.CREATE | Flag.REMOVE | Flag.RENAME | Flag.RESIZE)) != 0
@@ -309,16 +303,12 @@ class _Scan:
             np.bool_,
             len(paths),
         )
-        calls = self._padded_calls()
+        calls = self._calls = summed(self._calls, np.zeros(len(apps), np.int64))
         used = np.isin(self._pairs, self._uses) & data[files]
         busy = {apps[process] for process in np.unique(self._pairs[used] >> 32).tolist()}
         busy -= {TRACKER, *RANK_LAUNCHERS}
         part: Bools = (calls > 0) & np.array([app in busy for app in apps], np.bool_)
         return part if part.any() else calls > 0
-
-    def _padded_calls(self) -> Ints:
-        self._calls = summed(self._calls, np.zeros(len(self._processes.processes), np.int64))
-        return self._calls
 
     def _ranks(self, part: Bools, apps: Sequence[str]) -> tuple[dict[int, int], bool]:
         """The rank of each process that takes part, and whether these are ranks of a job.
@@ -420,7 +410,7 @@ class DFTracerReader(LogReader[DFTracerLog]):
         ]
 
     def _parse(self) -> DFTracerLog:
-        return scan(self.path)
+        return _Scan(self.path).result()
 
     def _selected(self, known: DFTracerLog, is_own: Bools) -> DFTracerLog:
         with_files = set(known.files[(known.rank_of >= 0)[known.pairs >> 32]].tolist())

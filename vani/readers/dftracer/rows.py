@@ -3,11 +3,10 @@
 Sources: wrappers of DFTracer 1.0 (`src/dftracer/brahma`), and DFTracer 2.2's events for a program that makes each call.
 """
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from enum import Enum
 from functools import cache
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -18,6 +17,7 @@ from vani.calls import FAILED, LOCK, Flag, Kind, Layer
 from vani.columns import Bools, Ints, to_arrow, to_numpy
 from vani.readers.functions import Meaning, PositionRule, layer_of, meaning_of
 from vani.readers.interpret import LOCKS, mode_flags, open_flags
+from vani.readers.scanned import Columns, row_schema
 from vani.readers.signatures import NO_VALUE, Codes, by_text
 
 
@@ -103,22 +103,7 @@ def _size(meaning: Meaning) -> Size:
     return Size.ITEMS if len(meaning.size) == 2 else Size.RETURNED
 
 
-ROWS = pa.schema(
-    [
-        ("process", pa.int32()),
-        ("tid", pa.int32()),
-        ("func", pa.int16()),
-        ("kind", pa.int8()),
-        ("rule", pa.int8()),
-        ("flags", pa.int16()),
-        ("name", pa.int32()),
-        ("rename_to", pa.int32()),
-        ("bytes", pa.int64()),
-        ("value", pa.int64()),
-        ("start", pa.int64()),
-        ("took", pa.int64()),
-    ]
-)
+ROWS = row_schema("process tid func kind rule flags name rename_to bytes value start took")
 """A call: `name` and `rename_to` are numbers of file names, -1 for none; `value` is an offset, a distance or a
 length; times are nanoseconds, `start` since 1970."""
 
@@ -130,7 +115,7 @@ _SEEKS = (PositionRule.SEEK_SET, PositionRule.SEEK_CUR, PositionRule.SEEK_END)
 class NameCodes(Codes):
     """Numbers of a trace's file names."""
 
-    def of(self, column: pa.ChunkedArray | pa.Array) -> NDArray[np.int32]:
+    def of(self, column: pa.Array) -> NDArray[np.int32]:
         """Numbers of many texts, shape (n,); -1 for null."""
         return by_text(column, self.number)
 
@@ -161,9 +146,7 @@ class Functions:
         return np.array([name in names for name in self.names], np.bool_)
 
 
-def rows_of(
-    table: pa.Table, process: Ints, scale: Ints, functions: Functions, names: NameCodes
-) -> dict[str, NDArray[Any]]:
+def rows_of(table: pa.RecordBatch, process: Ints, scale: Ints, functions: Functions, names: NameCodes) -> Columns:
     """Columns of `ROWS`, and `length`: that of a mapping.
 
     Parameters
@@ -177,32 +160,26 @@ def rows_of(
     functions, names
         Extended with new ones; a file without a hash is named `=` followed by its path.
     """
-    args = table["args"].combine_chunks()
-    n = len(table)
+    args = table["args"]
 
     def integers(name: str) -> Ints:
-        return numbers(args, name, n)
+        return numbers(args, name)
 
-    category, title = table["cat"].combine_chunks(), table["name"].combine_chunks()
-    both = pc.binary_join_element_wise(pc.fill_null(category, ""), pc.fill_null(title, ""), "\n")
+    both = pc.binary_join_element_wise(pc.fill_null(table["cat"], ""), pc.fill_null(table["name"], ""), "\n")
     func = by_text(both, lambda text: functions.number(*text.split("\n", 1)))
-    call = [functions.calls[number] for number in range(len(functions.calls))]
-
-    def of_function(values: Sequence[int], dtype: type[np.generic]) -> NDArray[Any]:
-        return np.array(values, dtype)[func]
-
-    kind = of_function([c.kind for c in call], np.int8)
-    rule = of_function([c.rule for c in call], np.int8)
-    flags = of_function([c.flags for c in call], np.int16)
+    call = functions.calls
+    kind = np.array([c.kind for c in call], np.int8)[func]
+    rule = np.array([c.rule for c in call], np.int8)[func]
+    flags = np.array([c.flags for c in call], np.int16)[func]
     moves = (kind == Kind.READ) | (kind == Kind.WRITE)
     returned = integers("ret")
-    size = _sizes(of_function([c.size.value for c in call], np.int8), returned, integers)
-    value = np.full(n, NO_VALUE)
+    size = _sizes(np.array([c.size.value for c in call])[func], returned, integers)
+    value = np.full(len(table), NO_VALUE)
     at = rule == PositionRule.AT
     value[at] = integers("offset")[at]
     resizes = rule == PositionRule.RESIZE
     value[resizes] = integers("length")[resizes]
-    _seek(of_function([c.seeks for c in call], np.bool_), integers, returned, rule, value)
+    _seek(np.array([c.seeks for c in call], np.bool_)[func], integers, returned, rule, value)
     rewinds = (rule == PositionRule.SEEK_SET) & (value == NO_VALUE)
     value[rewinds & ((flags & Flag.SEEK) != 0)] = 0
     _open(args, flags, integers, returned)
@@ -217,23 +194,23 @@ def rows_of(
     size[~moves] = NO_VALUE
     renames = (flags & Flag.RENAME) != 0
     return {
-        "process": process.astype(np.int32),
-        "tid": (numbers(table, "tid", n, 0) & 0x7FFFFFFF).astype(np.int32),
-        "func": func.astype(np.int16),
+        "process": process,
+        "tid": numbers(table, "tid", 0) & 0x7FFFFFFF,
+        "func": func,
         "kind": kind,
         "rule": rule,
         "flags": flags,
-        "name": _names(args, n, names),
-        "rename_to": np.where(renames, _named(args, "newpath_hash", n, names), -1).astype(np.int32),
+        "name": _names(args, names),
+        "rename_to": np.where(renames, _named(args, "newpath_hash", names), -1),
         "bytes": size,
         "value": value,
         "length": integers("length"),
-        "start": numbers(table, "ts", n) * scale,
-        "took": np.maximum(numbers(table, "dur", n), 0) * scale,
+        "start": numbers(table, "ts") * scale,
+        "took": np.maximum(numbers(table, "dur"), 0) * scale,
     }
 
 
-def _sizes(kind: NDArray[np.int8], returned: Ints, integers: Callable[[str], Ints]) -> Ints:
+def _sizes(kind: Ints, returned: Ints, integers: Callable[[str], Ints]) -> Ints:
     size = np.full(len(kind), NO_VALUE)
     count, item = integers("count"), integers("size")
     moved = np.where(returned == NO_VALUE, count, returned)
@@ -279,8 +256,8 @@ def _open(args: pa.StructArray, flags: NDArray[np.int16], integers: Callable[[st
     flags[failed] |= int(FAILED)
 
 
-def _names(args: pa.StructArray, n: int, names: NameCodes) -> NDArray[np.int32]:
-    name = _named(args, "fhash", n, names)
+def _names(args: pa.StructArray, names: NameCodes) -> NDArray[np.int32]:
+    name = _named(args, "fhash", names)
     if (name < 0).any() and _has(args, "fname"):
         path = pc.struct_field(args, "fname")
         spelled = names.of(pc.binary_join_element_wise("=", path, ""))
@@ -288,9 +265,9 @@ def _names(args: pa.StructArray, n: int, names: NameCodes) -> NDArray[np.int32]:
     return name
 
 
-def _named(args: pa.StructArray, field: str, n: int, names: NameCodes) -> NDArray[np.int32]:
+def _named(args: pa.StructArray, field: str, names: NameCodes) -> NDArray[np.int32]:
     if not _has(args, field):
-        return np.full(n, -1, np.int32)
+        return np.full(len(args), -1, np.int32)
     column = pc.struct_field(args, field)
     return names.of(column if pa.types.is_string(column.type) else pc.cast(column, pa.string()))
 
@@ -299,12 +276,9 @@ def _has(args: pa.StructArray, field: str) -> bool:
     return int(args.type.get_field_index(field)) >= 0
 
 
-def numbers(table: pa.Table | pa.StructArray, name: str, n: int, null: int = NO_VALUE) -> Ints:
+def numbers(table: pa.RecordBatch | pa.StructArray, name: str, null: int = NO_VALUE) -> Ints:
     """A column of integers, with `null` in place of missing values."""
-    if isinstance(table, pa.StructArray):
-        if not _has(table, name):
-            return np.full(n, null)
-        column = pc.struct_field(table, name)
-    else:
-        column = table[name].combine_chunks()
-    return to_numpy(column, null).astype(np.int64, copy=True)
+    if isinstance(table, pa.RecordBatch):
+        return to_numpy(table[name], null).astype(np.int64)
+    column = pc.struct_field(table, name) if _has(table, name) else pa.nulls(len(table), pa.int64())
+    return to_numpy(column, null).astype(np.int64)

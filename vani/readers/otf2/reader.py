@@ -13,39 +13,22 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from vani.calls import DIRECT, LOCK, SYNCHRONOUS, Flag, Kind, Layer
-from vani.columns import distinct, to_arrow, to_numpy
+from vani.columns import distinct, to_numpy
 from vani.errors import TraceError
 from vani.readers.functions import PositionRule, meaning_of
 from vani.readers.otf2 import anchor_of, files_of
 from vani.readers.otf2.archive import Archive, offset_of, open_archive
 from vani.readers.paths import PathTable, classes_of
 from vani.readers.programs import app_name
-from vani.readers.scanned import KnownRows, Spool, SpooledReader
+from vani.readers.scanned import Columns, KnownRows, Spool, SpooledReader, batch_of, row_schema, users_of
 from vani.readers.signatures import NO_VALUE, Codes
 from vani.readers.trace_reader import Limit, Piece
 from vani.site import BUDGET
 from vani.units import counted
 
-ROWS = pa.schema(
-    [
-        ("process", pa.int32()),
-        ("thread", pa.int32()),
-        ("func", pa.int16()),
-        ("layer", pa.int8()),
-        ("kind", pa.int8()),
-        ("depth", pa.int8()),
-        ("rule", pa.int8()),
-        ("flags", pa.int16()),
-        ("file", pa.int32()),
-        ("bytes", pa.int64()),
-        ("value", pa.int64()),
-        ("start", pa.int64()),
-        ("took", pa.int64()),
-    ]
-)
+ROWS = row_schema("process thread func layer kind depth rule flags file bytes value start took")
 """A call: `value` is an offset or a position; times are nanoseconds since the start of the archive's clock."""
 
 _CODES = {pa.int8(): "b", pa.int16(): "h", pa.int32(): "i", pa.int64(): "q"}
@@ -185,18 +168,12 @@ class Calls:
             self._end(call.row, self.last)
         for call in self._pending.values():
             self._columns["bytes"][call.row] = NO_VALUE
-        column: dict[str, NDArray[Any]] = {
-            name: np.frombuffer(values, values.typecode).copy() for name, values in self._columns.items() if len(values)
-        }
-        if not column:
-            return pa.RecordBatch.from_arrays([pa.array([], field.type) for field in ROWS], schema=ROWS)
+        column: Columns = {name: np.array(values) for name, values in self._columns.items()}
         # A call that moves no bytes, such as a read at the end of a file, is not a data operation.
         nothing = (column["kind"] <= Kind.WRITE) & (column["layer"] <= Layer.STDIO) & (column["bytes"] == 0)
-        column["kind"][nothing], column["rule"][nothing], column["bytes"][nothing] = (
-            *(Kind.METADATA, PositionRule.NONE),
-            NO_VALUE,
-        )
-        return pa.RecordBatch.from_arrays([to_arrow(column[name]) for name in ROWS.names], schema=ROWS)
+        column["kind"][nothing], column["rule"][nothing] = Kind.METADATA, PositionRule.NONE
+        column["bytes"][nothing] = NO_VALUE
+        return batch_of(column, ROWS)
 
     def _enter(self, time: int, _: Any, region: int) -> None:
         self.last = self._time(time)
@@ -468,7 +445,7 @@ def _read(archive: Archive, anchor: Path) -> _Archive:
         rank_of=np.arange(len(calls), dtype=np.int32),
         calls=calls,
         paths=paths.paths,
-        users=np.bincount(pairs & 0xFFFFFFFF, minlength=len(paths.paths)).astype(np.int64),
+        users=users_of(pairs, len(paths.paths)),
         # Score-P records all calls of a process, also those of MPI's start.
         classes=classes_of(paths.paths, [], np.zeros(len(paths.paths), np.bool_)),
         names=functions.texts,

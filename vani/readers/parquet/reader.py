@@ -64,11 +64,6 @@ class FunctionNames(Codes):
         return code
 
 
-def users_of(pairs: Ints, files: int) -> NDArray[np.int32]:
-    """Number of ranks per file, shape (files,), from distinct pairs `rank << 32 | file`."""
-    return np.bincount(pairs & 0xFFFFFFFF, minlength=files).astype(np.int32)
-
-
 class RankCounter:
     """Counts calls by rank, in memory that does not depend on how large rank numbers are."""
 

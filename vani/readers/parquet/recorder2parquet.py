@@ -24,7 +24,7 @@ from vani.readers.functions import FACTS
 from vani.readers.interpret import interpret
 from vani.readers.parquet import reader
 from vani.readers.paths import PathTable, Probes
-from vani.readers.scanned import Columns
+from vani.readers.scanned import Columns, users_of
 from vani.readers.signatures import NO_VALUE, CallTable, HandleTable, Signatures
 from vani.readers.trace_reader import LIMITS_OF_RECORDER, Limit, Piece
 from vani.units import counted
@@ -117,7 +117,7 @@ class Recorder2ParquetReader(reader.ParquetReader):
             calls=calls,
             paths=paths.paths,
             names=names.texts,
-            users=reader.users_of(pairs, len(paths.paths)),
+            users=users_of(pairs, len(paths.paths)),
             nested=bool((signatures.depth > 0).any()),
             facts=_facts(table, names.texts, counts),
             problems=problems,

@@ -24,7 +24,7 @@ from vani.readers.delivery import Rows
 from vani.readers.functions import Meaning, PositionRule, layer_of, meaning_of
 from vani.readers.parquet import reader
 from vani.readers.paths import PathTable
-from vani.readers.scanned import Columns
+from vani.readers.scanned import Columns, users_of
 from vani.readers.signatures import NO_VALUE, Signatures
 from vani.readers.trace_reader import Limit, Piece
 
@@ -153,7 +153,7 @@ class WisIOReader(reader.ParquetReader):
             seconds, ticks = usual, 1.0
         self._tick_ns = _tick(seconds, ticks) * 1e9
         self._files, self._names = files, names
-        users = reader.users_of(pairs, len(paths.paths))
+        users = users_of(pairs, len(paths.paths))
         return reader.KnownTables(
             calls=calls, paths=paths.paths, names=names.texts, users=users, nested=nested, problems=problems
         )

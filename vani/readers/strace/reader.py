@@ -23,7 +23,16 @@ from vani.columns import Bools, Ints, distinct, scalar, small_table, to_arrow
 from vani.errors import TraceError
 from vani.readers.paths import SHM, PathTable, classes_of, marked, padded, summed
 from vani.readers.programs import RANK_LAUNCHERS, app_of, is_launcher
-from vani.readers.scanned import Columns, KnownLog, LogReader, Spool, batch_of, calls_of_ranks, users_of
+from vani.readers.scanned import (
+    Columns,
+    KnownLog,
+    LogReader,
+    Spool,
+    batch_of,
+    calls_of_ranks,
+    pairs_of,
+    users_of,
+)
 from vani.readers.signatures import NO_VALUE
 from vani.readers.strace import host_of, logs_of, pid_of, rank_of, system_calls
 from vani.readers.strace.lines import Calls, LineReader, Spellings
@@ -212,14 +221,14 @@ class _Scan:
         )
         ranks, problems = self._ranks(classes, apps)
         calls = calls_of_ranks(ranks, self._calls)
-        pairs, users = users_of(ranks[self._pairs >> 32], self._pairs & 0xFFFFFFFF, files)
+        pairs = pairs_of(ranks[self._pairs >> 32], self._pairs & 0xFFFFFFFF)
         return StraceLog(
             rows=self._spool,
             calls=calls,
             names=list(system_calls.FUNCTIONS),
             rank_of=ranks,
             paths=self._paths.paths,
-            users=users,
+            users=users_of(pairs, files),
             probes=~exists & ~loading,
             classes=classes,
             maps=self._maps.counts(),
