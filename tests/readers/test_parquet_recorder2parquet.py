@@ -20,7 +20,7 @@ from vani.readers.functions import layer_of
 from vani.readers.parquet.recorder2parquet import Recorder2ParquetReader
 from vani.readers.recorder.call_table import CallTableFiles
 from vani.readers.recorder.reader import RecorderReader
-from vani.readers.recorder.source import open_source
+from vani.readers.recorder.source import Source
 from vani.readers.trace_reader import Piece
 
 BROKEN = Path(__file__).parent.parent / "data" / "broken"
@@ -43,7 +43,7 @@ def signatures_of(reader: RecorderReader, rank: int):
     layout = reader.metadata.layout
     shared = "recorder.cst" if layout.framed else "0.cst"
     name = shared if reader.metadata.interprocess else f"{rank}.cst"
-    files = CallTableFiles(open_source(reader.path, combined=False), reader.metadata)
+    files = CallTableFiles(Source(reader.path), reader.metadata)
     return decode_call_table(
         files.content(name), function_bytes=layout.function_bytes, counted=layout.counted, where=name
     )

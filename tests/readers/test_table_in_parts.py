@@ -13,7 +13,7 @@ from tiny_traces import TINY, write_tiny
 from tests.traces.recorder_writer import CallTableEntry, encode_cst, encode_key
 from vani.errors import TraceError
 from vani.readers.interpret import interpret
-from vani.readers.paths import PathTable
+from vani.readers.paths import PathTable, complete_relative_paths
 from vani.readers.recorder.call_table import (
     Buffer,
     SignaturePacker,
@@ -83,13 +83,14 @@ def test_signatures_and_paths_do_not_depend_on_the_parts(calls, part_bytes, data
 
     table = PathTable()
     whole = interpret(decode_call_table(buffer, **SHAPE), FUNCTIONS, table, HandleTable(), **settings)
+    complete_relative_paths(whole.file, whole.layer, table.paths)
 
     packer, some_paths, some_handles = SignaturePacker(len(calls)), PathTable(), HandleTable()
     counts = np.zeros(len(calls), np.int64)
     for part in call_table_parts(Buffer(buffer), **SHAPE, part_bytes=part_bytes):
         assert part.entries == len(calls)
         counts[part.ids] += part.table.count
-        signatures = interpret(part.table, FUNCTIONS, some_paths, some_handles, is_part=True, **settings)
+        signatures = interpret(part.table, FUNCTIONS, some_paths, some_handles, **settings)
         packer.add(part.ids, signatures)
     packed = packer.packed(some_paths.paths)
 

@@ -9,7 +9,7 @@ from vani.calls import DIRECT, LOCK, SYNCHRONOUS, Flag, Kind, Layer
 from vani.columns import Bools, Ints, scalar, texts, to_arrow, to_numpy
 from vani.readers import signatures as limits
 from vani.readers.functions import Meaning, PositionRule, datatype_bytes, meaning_of
-from vani.readers.paths import PathTable, complete_relative_paths
+from vani.readers.paths import PathTable
 from vani.readers.signatures import MAX_BYTES, MAX_OFFSET, NO_VALUE, CallTable, HandleTable, Signatures
 
 _OPEN_FLAGS = (
@@ -41,10 +41,9 @@ def interpret(
     interprocess_patterns: bool = False,
     intraprocess_patterns: bool = False,
     user_function_id: int | None = None,
-    is_part: bool = False,
     ranks: int = 1,
 ) -> Signatures:
-    """Determine the meaning of every signature.
+    """Determine the meaning of every signature, without `complete_relative_paths`.
 
     Parameters
     ----------
@@ -57,8 +56,6 @@ def interpret(
     user_function_id
         Id that the tracer reserves for compiler-instrumented functions (2 arguments), although the list has another
         call's name at this id.
-    is_part
-        The table is part of a larger one. Relative paths are then left to `complete_relative_paths`.
     ranks
         Largest factor in an interprocess pattern.
     """
@@ -96,10 +93,6 @@ def interpret(
             signatures.slope_group[rows] = _INTERPROCESS.index(name)
         if intraprocess_patterns and name in _INTRAPROCESS:
             signatures.running[rows] = _INTRAPROCESS.index(name)
-        if name == "MPI_Barrier":
-            _mark_world(signatures, rows, args.text(0))
-    if not is_part:
-        complete_relative_paths(signatures.file, signatures.layer, paths.paths)
     return signatures
 
 
@@ -192,12 +185,7 @@ def _integers(column: pa.Array) -> Ints:
 
 
 def _fill(
-    s: Signatures,
-    rows: Ints,
-    meaning: Meaning,
-    args: _Arguments,
-    paths: PathTable,
-    handles: HandleTable,
+    s: Signatures, rows: Ints, meaning: Meaning, args: _Arguments, paths: PathTable, handles: HandleTable
 ) -> None:
     s.layer[rows], s.kind[rows] = meaning.layer, meaning.kind
     flags = np.full(len(rows), meaning.flags, np.int16)
@@ -235,7 +223,7 @@ def _fill(
         flags[duplicates] |= Flag.WRITABLE
     if meaning.open_mode >= 0 and (modes := args.texts(meaning.open_mode)) is not None:
         flags |= np.array([mode_flags(m) for m in modes], np.int16)
-    if meaning.comm >= 0 and meaning.binds and (comms := args.text(meaning.comm)) is not None:
+    if meaning.comm >= 0 and (comms := args.text(meaning.comm)) is not None:
         world = to_numpy(pc.equal(comms, scalar("MPI_COMM_WORLD")))
         flags[world] |= Flag.WORLD
     s.flags[rows], s.rule[rows] = flags, rule
@@ -266,8 +254,3 @@ def mode_flags(mode: str) -> int:
     if "+" in mode:
         flags |= Flag.WRITABLE
     return int(flags)
-
-
-def _mark_world(s: Signatures, rows: Ints, comms: pa.Array | None) -> None:
-    if comms is not None:
-        s.flags[rows[to_numpy(pc.equal(comms, scalar("MPI_COMM_WORLD")))]] |= Flag.WORLD

@@ -23,7 +23,7 @@ from vani.readers.delivery import Rows
 from vani.readers.functions import FACTS
 from vani.readers.interpret import interpret
 from vani.readers.parquet import reader
-from vani.readers.paths import PathTable, Probes
+from vani.readers.paths import PathTable, Probes, complete_relative_paths
 from vani.readers.scanned import Columns, users_of
 from vani.readers.signatures import NO_VALUE, CallTable, HandleTable, Signatures
 from vani.readers.trace_reader import LIMITS_OF_RECORDER, Limit, Piece
@@ -97,6 +97,7 @@ class Recorder2ParquetReader(reader.ParquetReader):
         keys, counts, calls, problems = self._distinct()
         table = _call_table(keys, names)
         signatures = interpret(table, tuple(names.texts), paths, handles)
+        complete_relative_paths(signatures.file, signatures.layer, paths.paths)
         self._handles = len(handles)
         # `a*r+b`: r numbers the ranks of a group, which only the compressed trace has.
         unresolved = signatures.slope != 0

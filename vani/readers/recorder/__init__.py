@@ -1,6 +1,7 @@
 """Recorder traces: layouts 2.3 to 3.0 and the combined files of 2025-26."""
 
 import re
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -107,18 +108,13 @@ def _has_sites(path: Path, names: set[str]) -> bool:
     """Return whether the keys of a trace with several files have call sites, which only the keys show."""
     tables = sorted((n for n in names if re.fullmatch(r"\d+\.cst", n)), key=lambda n: int(n[:-4]))
     table = path / ("recorder.cst" if "recorder.cst" in names else tables[0] if tables else "recorder.cst")
-    try:
-        stream = Inflater(table, 16, max(0, table.stat().st_size - 16)) if table.is_file() else None
-    except OSError:
-        return False
-    if stream is None:
+    if not table.is_file():
         return False
     try:
-        return keys_have_sites(stream.read(64))
+        with closing(Inflater(table, 16, max(0, table.stat().st_size - 16))) as stream:
+            return keys_have_sites(stream.read(64))
     except (TraceError, OSError):
         return False
-    finally:
-        stream.close()
 
 
 def _layout_of(version: str, has_common_times: bool) -> str | None:

@@ -268,38 +268,38 @@ class CallReader:
         )
         pending: list[Chunk] = []
         rows = 0
-        with_calls = ranks.start + np.flatnonzero(tables.calls[ranks.start : ranks.stop] > 0)
-        ahead = _Ahead(tables, with_calls)
-        for rank in with_calls.tolist():
-            for chunk in self._chunks(rank, piece, ahead):
-                if rows and rows + len(chunk.ids) > 2 * BATCH_ROWS:
-                    yield builder.build(pending)
-                    pending, rows = [], 0
-                pending.append(chunk)
-                rows += len(chunk.ids)
-                # Free the memory of its parts before the next one.
-                del chunk
-                if rows >= BATCH_ROWS:
-                    yield builder.build(pending)
-                    pending, rows = [], 0
+        for chunk in self._chunks(ranks, piece):
+            if rows and rows + len(chunk.ids) > 2 * BATCH_ROWS:
+                yield builder.build(pending)
+                pending, rows = [], 0
+            pending.append(chunk)
+            rows += len(chunk.ids)
+            # Free the memory of its parts before the next one.
+            del chunk
+            if rows >= BATCH_ROWS:
+                yield builder.build(pending)
+                pending, rows = [], 0
         if rows:
             yield builder.build(pending)
 
     def tell(self, ranks: range, *, by_time: bool) -> Piece:
         """Compute the summary that `batches` makes, but only from times and the number of calls of each signature."""
-        tables, piece = self._tables, Piece()
-        with_calls = ranks.start + np.flatnonzero(tables.calls[ranks.start : ranks.stop] > 0)
-        ahead = _Ahead(tables, with_calls)
-        for rank in with_calls.tolist():
-            for chunk in self._chunks(rank, piece, ahead):
-                if chunk.signatures.rename_to.max(initial=-1) >= 0:
-                    # The renamed file may depend on earlier calls.
-                    piece = Piece()
-                    for _ in self.batches(ranks, piece, by_time=by_time, call_sites=False):
-                        pass
-                    return piece
-                self._note(chunk, piece)
+        piece = Piece()
+        for chunk in self._chunks(ranks, piece):
+            if chunk.signatures.rename_to.max(initial=-1) >= 0:
+                # The renamed file may depend on earlier calls.
+                piece = Piece()
+                for _ in self.batches(ranks, piece, by_time=by_time, call_sites=False):
+                    pass
+                return piece
+            self._note(chunk, piece)
         return piece
+
+    def _chunks(self, ranks: range, piece: Piece) -> Iterator[Chunk]:
+        with_calls = ranks.start + np.flatnonzero(self._tables.calls[ranks.start : ranks.stop] > 0)
+        ahead = _Ahead(self._tables, with_calls)
+        for rank in with_calls.tolist():
+            yield from self._chunks_of(rank, piece, ahead)
 
     def _note(self, chunk: Chunk, piece: Piece) -> None:
         count = np.bincount(chunk.ids)
@@ -315,7 +315,7 @@ class CallReader:
             int((chunk.start + chunk.duration).max()),
         )
 
-    def _chunks(self, rank: int, piece: Piece, ahead: _Ahead) -> Iterator[Chunk]:
+    def _chunks_of(self, rank: int, piece: Piece, ahead: _Ahead) -> Iterator[Chunk]:
         expected = int(self._tables.calls[rank])
         where = self._times.where(rank)
         expansion = times = None

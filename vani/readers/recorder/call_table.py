@@ -303,7 +303,7 @@ class CallTableFiles:
     def __init__(self, source: Source, meta: Metadata) -> None:
         self._source, self._meta = source, meta
 
-    def open(self, name: str) -> TableBytes:
+    def _open(self, name: str) -> TableBytes:
         """Open a call table; a large one is inflated while it is read."""
         extent = self._source.extent(name)
         where = self._source.where(name)
@@ -322,52 +322,34 @@ class CallTableFiles:
             return content
         return inflate_frame(content, where=self._source.where(name))
 
-    def _interpret(
-        self, table: CallTable, paths: PathTable, handles: HandleTable, *, is_part: bool = False
-    ) -> Signatures:
-        return interpret(
-            table,
-            self._meta.functions,
-            paths,
-            handles,
-            interprocess_patterns=self._meta.interprocess_patterns,
-            intraprocess_patterns=self._meta.intraprocess_patterns,
-            user_function_id=_USER_FUNCTION_ID if self._meta.layout.function_bytes == 4 else None,
-            is_part=is_part,
-            ranks=self._meta.ranks,
-        )
-
-    def read(
-        self, name: str, source: TableBytes, paths: PathTable, handles: HandleTable
-    ) -> tuple[Signatures | SignaturePacker, TableCounts]:
+    def read(self, name: str, paths: PathTable, handles: HandleTable) -> tuple[Signatures, TableCounts]:
         """Read and interpret a call table, in parts if it is large, and keep the counts and texts needed later."""
-        layout = self._meta.layout
-        counts, packer = TableCounts(self._meta.functions), None
-        for part in call_table_parts(
-            source,
-            function_bytes=layout.function_bytes,
-            counted=layout.counted,
-            where=self._source.where(name),
-            site_bytes=layout.site_bytes,
-            part_bytes=PART_BYTES,
-        ):
-            counts.add(part)
-            if source.size <= PART_BYTES:
-                return self._interpret(part.table, paths, handles), counts
-            if packer is None:
-                packer = SignaturePacker(part.entries)
-            packer.add(part.ids, self._interpret(part.table, paths, handles, is_part=True))
+        meta, layout = self._meta, self._meta.layout
+        counts, packer = TableCounts(meta.functions), None
+        with closing(self._open(name)) as source:
+            for part in call_table_parts(
+                source,
+                function_bytes=layout.function_bytes,
+                counted=layout.counted,
+                where=self._source.where(name),
+                site_bytes=layout.site_bytes,
+                part_bytes=PART_BYTES,
+            ):
+                counts.add(part)
+                packer = packer or SignaturePacker(part.entries)
+                signatures = interpret(
+                    part.table,
+                    meta.functions,
+                    paths,
+                    handles,
+                    interprocess_patterns=meta.interprocess_patterns,
+                    intraprocess_patterns=meta.intraprocess_patterns,
+                    user_function_id=_USER_FUNCTION_ID if layout.function_bytes == 4 else None,
+                    ranks=meta.ranks,
+                )
+                packer.add(part.ids, signatures)
         assert packer is not None
-        return packer, counts
-
-    def read_shared(self) -> tuple[Signatures, TableCounts, Sequence[str], int]:
-        """Signatures, counts and texts, all paths, and the number of handles."""
-        name = "recorder.cst" if self._meta.layout.framed else "0.cst"
-        paths, handles = PathTable(), HandleTable()
-        with closing(self.open(name)) as source:
-            table, counts = self.read(name, source, paths, handles)
-        signatures = table.packed(paths.paths) if isinstance(table, SignaturePacker) else table
-        return signatures, counts, paths.paths, len(handles)
+        return packer.packed(paths.paths), counts
 
 
 class TableCounts:

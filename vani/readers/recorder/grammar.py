@@ -60,6 +60,14 @@ class Rules:
     exponents: Ints
     levels: Sequence[Ints]
 
+    @cached_property
+    def heights(self) -> NDArray[np.int32]:
+        """The level of each rule, shape (rules,)."""
+        heights = np.empty(len(self.bodies) - 1, dtype=np.int32)
+        for height, level in enumerate(self.levels):
+            heights[level] = height
+        return heights
+
     def symbols_of(self, rules: Ints) -> tuple[Ints, Ints]:
         """Positions of the symbols of some rules, rule by rule, and the number of symbols of each."""
         counts = self.bodies[rules + 1] - self.bodies[rules]
@@ -326,20 +334,10 @@ class Forest(Rules):
         weight = self.weights(self.starts)
         rows = np.flatnonzero((self.values >= 0) & (weight > 0))
         owner = np.repeat(np.arange(len(self)), self.symbols)[rows]
-        values, weight = self.values[rows], weight[rows]
-        order = np.lexsort((values, owner))
-        owner, values, weight = owner[order], values[order], weight[order]
-        if not len(rows):
-            return owner, values, weight
-        starts = np.flatnonzero(np.append(True, (values[1:] != values[:-1]) | (owner[1:] != owner[:-1])))
-        return owner[starts], values[starts], np.add.reduceat(weight, starts)
-
-    @cached_property
-    def _heights(self) -> NDArray[np.int32]:
-        heights = np.empty(len(self.lengths), dtype=np.int32)
-        for height, level in enumerate(self.levels):
-            heights[level] = height
-        return heights
+        pairs, place = np.unique(owner << 32 | self.values[rows], return_inverse=True)
+        counts = np.zeros(len(pairs), np.int64)
+        np.add.at(counts, place, weight[rows])
+        return pairs >> 32, pairs & 0xFFFFFFFF, counts
 
     def grammar(self, index: int) -> Grammar:
         """One of the grammars by itself."""
@@ -348,7 +346,7 @@ class Forest(Rules):
         values = self.values[begin:end].copy()
         values[values < 0] += first
         names = compact_names(values)
-        heights = self._heights[first:last]
+        heights = self.heights[first:last]
         levels = np.split(np.argsort(heights, kind="stable"), np.cumsum(np.bincount(heights))[:-1])
         bodies, start = self.bodies[first : last + 1] - begin, int(self.starts[index]) - first
         return Grammar(bodies, values, self.exponents[begin:end], levels, self.lengths[first:last], names, start)

@@ -269,15 +269,12 @@ def _specialised(
         Per level: (symbols of each rule, value, key, exponent). The key is -1 for terminals that do not depend on
         their surroundings, (state + 2) for those that do, and the rule's key for rules.
     """
-    height = np.empty(len(rules.bodies) - 1, np.int64)
-    for number, level in enumerate(rules.levels):
-        height[level] = number
     waiting: list[list[Ints]] = [[] for _ in rules.levels]
 
     def use(rule: Ints, state: Ints) -> Ints:
         key = rule * width + np.where(exposed[rule], state, _ANY) + 2
         used = distinct(key)
-        heights = height[used // width]
+        heights = rules.heights[used // width]
         for level_height in distinct(heights).tolist():
             waiting[level_height].append(used[heights == level_height])
         return key
@@ -366,20 +363,6 @@ TablesOf = Callable[[int], "tuple[Signatures, Grammar] | None"]
 OriginsOf = Callable[[int, NDArray[np.int32]], "NDArray[np.int8] | None"]
 
 
-class _How(NamedTuple):
-    """How the nesting of calls is determined."""
-
-    by_time: bool
-    origins: OriginsOf | None
-    where: str
-
-    def callers(self) -> Callers:
-        return Callers(by_origin=self.by_time)
-
-    def origin(self, rank: int, signatures: Signatures, ids: Ints) -> NDArray[np.int8] | None:
-        return None if self.origins is None else self.origins(rank, signatures.site[ids])
-
-
 def occurrences(
     group_of_rank: Ints, of_rank: TablesOf, *, by_time: bool, where: str, origins: OriginsOf | None = None
 ) -> Occurrences:
@@ -398,15 +381,18 @@ def occurrences(
     where
         Place that errors name.
     """
-    how = _How(by_time, origins, where)
-    return Occurrences(group_of_rank, lambda: merged(_batches(group_of_rank, of_rank, how), rows=_ROWS))
+    return Occurrences(
+        group_of_rank, lambda: merged(_batches(group_of_rank, of_rank, by_time, origins, where), rows=_ROWS)
+    )
 
 
-def _batches(group_of_rank: Ints, of_rank: TablesOf, how: _How) -> Iterator[pa.RecordBatch]:
+def _batches(
+    group_of_rank: Ints, of_rank: TablesOf, by_time: bool, origins: OriginsOf | None, where: str
+) -> Iterator[pa.RecordBatch]:
     shared: Signatures | None = None
     waiting: list[Counted] = []
     rows = 0
-    nested = how.callers()
+    nested = Callers(by_origin=by_time)
     used = np.flatnonzero(group_of_rank >= 0)
     groups, first = np.unique(group_of_rank[used], return_index=True)
     for group, rank in zip(groups.tolist(), used[first].tolist(), strict=True):
@@ -414,28 +400,19 @@ def _batches(group_of_rank: Ints, of_rank: TablesOf, how: _How) -> Iterator[pa.R
         if tables is None:
             continue
         signatures, grammar = tables
-        if signatures is not shared:
-            yield from _put_out(shared, waiting, nested, how.where)
-            waiting, rows, nested, shared = [], 0, how.callers(), signatures
+        if signatures is not shared or rows + nested.symbols > _ROWS:
+            yield from _put_out(shared, waiting, nested, where)
+            waiting, rows, nested, shared = [], 0, Callers(by_origin=by_time), signatures
         ids, count = grammar.used
         names = grammar.names
-        origin = how.origin(rank, signatures, names)
-        if origin is not None or (not how.by_time and signatures.depth[ids].any()):
-            nested.add(
-                group,
-                grammar,
-                signatures.depth[names],
-                signatures.thread[names],
-                signatures.layer[names],
-                origin,
-            )
+        origin = None if origins is None else origins(rank, signatures.site[names])
+        if origin is not None or (not by_time and signatures.depth[ids].any()):
+            depth, thread, layer = signatures.depth[names], signatures.thread[names], signatures.layer[names]
+            nested.add(group, grammar, depth, thread, layer, origin)
         else:
-            waiting.append(_flat(group, signatures, ids, count, by_time=how.by_time))
+            waiting.append(_flat(group, signatures, ids, count, by_time=by_time))
             rows += len(ids)
-        if rows + nested.symbols > _ROWS:
-            yield from _put_out(shared, waiting, nested, how.where)
-            waiting, rows, nested = [], 0, how.callers()
-    yield from _put_out(shared, waiting, nested, how.where)
+    yield from _put_out(shared, waiting, nested, where)
 
 
 def _flat(group: int, signatures: Signatures, ids: Ints, count: Ints, *, by_time: bool) -> Counted:
@@ -444,10 +421,7 @@ def _flat(group: int, signatures: Signatures, ids: Ints, count: Ints, *, by_time
     via, within = layer, (np.int16(1) << layer.astype(np.int16)).astype(np.int16)
     if by_time and ((layer >= Layer.MPIIO) & (layer <= Layer.NETCDF)).any():
         unknown = layer <= Layer.STDIO
-        via, within = (
-            np.where(unknown, -1, via).astype(np.int8),
-            np.where(unknown, -1, within).astype(np.int16),
-        )
+        via, within = np.where(unknown, np.int8(-1), via), np.where(unknown, np.int16(-1), within)
     return Counted(np.full(len(ids), group), ids, via, within, np.zeros(len(ids), np.bool_), count)
 
 

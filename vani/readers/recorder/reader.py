@@ -25,7 +25,7 @@ from vani.readers.recorder.call_sites import Origins, call_site_batches, is_inte
 from vani.readers.recorder.grammar import Grammar
 from vani.readers.recorder.metadata import LAYOUTS, Metadata, decode_metadata
 from vani.readers.recorder.occurrences import occurrences
-from vani.readers.recorder.source import Source, open_source, part_files
+from vani.readers.recorder.source import Source, open_sections, part_files
 from vani.readers.recorder.tables import TableReader, Tables
 from vani.readers.signatures import Signatures
 from vani.readers.trace_reader import LIMITS_OF_RECORDER, Limit, Piece
@@ -62,7 +62,7 @@ class RecorderReader(Identified):
         """
         super().__init__(path, part_files, identity=identity)
         self._shape = shape or probe(path)
-        self._source = open_source(path, combined=self._shape.combined)
+        self._source = Source(path, open_sections(path / "recorder.dat") if self._shape.combined else None)
         try:
             self._read_head()
             if self._shape.newer is not None:
@@ -79,11 +79,10 @@ class RecorderReader(Identified):
 
     def _read_head(self) -> None:
         layout = LAYOUTS[self._shape.layout]
-        self._meta: Metadata = decode_metadata(
-            self._source.read("recorder.mt"), layout, where=self._source.where("recorder.mt")
-        )
-        ranks, self._miscounted = _plausible_ranks(self._source, self._meta)
-        self._meta = replace(self._meta, ranks=ranks)
+        where = self._source.where("recorder.mt")
+        meta = decode_metadata(self._source.read("recorder.mt"), layout, where=where)
+        ranks, self._miscounted = _plausible_ranks(self._source, meta)
+        self._meta = replace(meta, ranks=ranks)
         self._lock = threading.Lock()
         self._known: Tables | None = None
         self._table_reader = TableReader(self._source, self._meta)
@@ -247,24 +246,17 @@ class RecorderReader(Identified):
         """Everything that is known without reading time stamps."""
         with self._lock:
             if self._known is None:
-                self._known = self._table_reader.read()
-                if not self._known.calls.any() and self._known.problems:
-                    problem, self._known = self._known.problems[0], None
-                    raise TraceError(
-                        f"no rank can be read: {problem}", where=self.path, todo="trace the run again"
-                    )
-                if self._times.problem:
-                    self._known.problems.append(self._times.problem)
-                self._known.problems[:0] = self._source.problems(self.ranks)
-                if self._miscounted:
-                    self._known.problems.insert(0, self._miscounted)
-                self._known.problems.extend(self._origins.problems)
-                if self._shape.newer is not None:
-                    self._known.problems.insert(
-                        0,
-                        f"{self.path}: {self._shape.newer}: read as {self._shape.layout}, which its metadata, call "
-                        "tables and grammars fit; what is new in it is passed over",
-                    )
+                known = self._table_reader.read()
+                if not known.calls.any() and known.problems:
+                    what = f"no rank can be read: {known.problems[0]}"
+                    raise TraceError(what, where=self.path, todo="trace the run again")
+                newer = self._shape.newer and (
+                    f"{self.path}: {self._shape.newer}: read as {self._shape.layout}, which its metadata, call "
+                    "tables and grammars fit; what is new in it is passed over"
+                )
+                before = [newer, self._miscounted, *self._source.problems(self.ranks), *known.problems]
+                problems = [*before, self._times.problem, *self._origins.problems]
+                self._known = replace(known, problems=[problem for problem in problems if problem])
             return self._known
 
     def release(self) -> None:
@@ -274,8 +266,11 @@ class RecorderReader(Identified):
             self._table_reader = TableReader(self._source, self._meta)
 
     def batches(self, ranks: range, piece: Piece, *, call_sites: bool = False) -> Iterator[pa.RecordBatch]:
-        calls = CallReader(self._meta, self.tables, self._of_rank, self._times, self._useful_origins)
-        yield from calls.batches(ranks, piece, by_time=self._nested_by_time, call_sites=call_sites)
+        yield from self._calls.batches(ranks, piece, by_time=self._nested_by_time, call_sites=call_sites)
+
+    @property
+    def _calls(self) -> CallReader:
+        return CallReader(self._meta, self.tables, self._of_rank, self._times, self._useful_origins)
 
     @property
     def decodes_quickly(self) -> bool:
@@ -287,8 +282,7 @@ class RecorderReader(Identified):
         return int(calls.sum()) >= fewest * int(np.count_nonzero(calls))
 
     def tell(self, ranks: range) -> Piece:
-        calls = CallReader(self._meta, self.tables, self._of_rank, self._times, self._useful_origins)
-        return calls.tell(ranks, by_time=self._nested_by_time)
+        return self._calls.tell(ranks, by_time=self._nested_by_time)
 
     def _of_rank(self, rank: int) -> tuple[Signatures, Grammar] | None:
         tables = self.tables

@@ -424,7 +424,8 @@ class Source:
     compression, rank 0 does not wait for the other ranks' files when it collects them.
     """
 
-    def __init__(self, path: Path, sections: Sections | None) -> None:
+    def __init__(self, path: Path, sections: Sections | None = None) -> None:
+        """`sections` are those of a recorder.dat; None if all parts are files."""
         self.path = path
         self._sections = sections
 
@@ -547,14 +548,3 @@ def part_files(path: Path) -> list[Path]:
         The directory cannot be listed.
     """
     return sorted(p for p in path.iterdir() if _PART_FILE.fullmatch(p.name) and p.is_file())
-
-
-def open_source(path: Path, *, combined: bool) -> Source:
-    """Open the parts of the trace at `path`.
-
-    Raises
-    ------
-    TraceError
-        The section table of recorder.dat cannot be read.
-    """
-    return Source(path, open_sections(path / _COMBINED) if combined else None)

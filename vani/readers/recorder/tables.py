@@ -1,7 +1,6 @@
 """A trace's tables, from all of its files except the time stamps: signatures, grammars, files, and damage."""
 
 from collections.abc import Sequence
-from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,7 @@ from numpy.typing import NDArray
 from vani.columns import Bools, Ints, distinct
 from vani.errors import TraceError
 from vani.readers.paths import PathTable, Probes
-from vani.readers.recorder.call_table import CallTableFiles, SignaturePacker, TableCounts
+from vani.readers.recorder.call_table import CallTableFiles, TableCounts
 from vani.readers.recorder.grammar import Grammar, decode_grammar
 from vani.readers.recorder.metadata import Metadata
 from vani.readers.recorder.source import Extent, Source
@@ -111,7 +110,10 @@ class TableReader:
 
     def _read_shared(self) -> Tables:
         """With inter-process compression: one call table, and unique grammars that ranks share."""
-        signatures, counts_and_texts, paths, handles = self._call_tables.read_shared()
+        framed, path_table, handles = self._meta.layout.framed, PathTable(), HandleTable()
+        name = "recorder.cst" if framed else "0.cst"
+        signatures, counts_and_texts = self._call_tables.read(name, path_table, handles)
+        paths = path_table.paths
         problems = list(signatures.problems)
         ranks = self._meta.ranks
         ids = self._source.read("ug.mt")
@@ -137,7 +139,6 @@ class TableReader:
             of_rank[strays] = -1
         times = np.bincount(of_rank[of_rank >= 0], minlength=unique)
         tally = _Tally(signatures, len(paths), times, Probes(self._meta.functions))
-        framed = self._meta.layout.framed
         files = GrammarFrames(self._source, unique, problems) if framed else GrammarFiles(self._source, unique)
         large = (self._source.extent("ug.cfg") or _NOTHING).length > _SMALL_GRAMMARS
         grammars = UniqueGrammars(
@@ -168,7 +169,7 @@ class TableReader:
             position = group_positions(tally.kinds, of_rank)
         return Tables(
             paths=paths,
-            handles=handles,
+            handles=len(handles),
             calls=calls,
             users=tally.users,
             probes=tally.probes.only_probed(len(paths)),
@@ -236,15 +237,9 @@ class TableReader:
         )
 
     def _rank_tables(self, rank: int) -> tuple[Signatures, Grammar, TableCounts]:
-        name = f"{rank}.cst"
-        with closing(self._call_tables.open(name)) as source:
-            packer, counts = self._call_tables.read(name, source, self._own_paths, self._own_handles)
-        signatures = packer.packed(self._own_paths.paths) if isinstance(packer, SignaturePacker) else packer
-        grammar = decode_grammar(
-            self._call_tables.content(f"{rank}.cfg"),
-            terminals=len(signatures),
-            where=self._source.where(f"{rank}.cfg"),
-        )
+        signatures, counts = self._call_tables.read(f"{rank}.cst", self._own_paths, self._own_handles)
+        content, where = self._call_tables.content(f"{rank}.cfg"), self._source.where(f"{rank}.cfg")
+        grammar = decode_grammar(content, terminals=len(signatures), where=where)
         size = grammar.symbols + len(signatures) + _OVERHEAD
         if self._cached_symbols + size <= _CACHED_SYMBOLS:
             self._cached_symbols += size
