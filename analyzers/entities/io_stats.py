@@ -58,7 +58,7 @@ def metadata_kind(function: str) -> int:
     return _KIND_OF.get(match["name"], _OTHER) if match else _OTHER
 
 
-_COSTS = ("count", "time", "bytes", "data", "metadata", "unsized")
+_COSTS = ("count", "time", "bytes", "data", "metadata", "metadata_time", "unsized")
 _MAX_CALLS = 20
 
 
@@ -70,8 +70,8 @@ class Costs:
     columns: Mapping[str, Ints]
     timed: bool
 
-    def _time_s(self, rows: slice | NDArray[np.bool_]) -> float | None:
-        return int(self.columns["time"][rows].sum()) / 1e9 if self.timed else None
+    def _time_s(self, rows: slice | NDArray[np.bool_], column: str = "time") -> float | None:
+        return int(self.columns[column][rows].sum()) / 1e9 if self.timed else None
 
     def _cost(self, name: str | None, rows: slice) -> profile.CallCost:
         count, moved, data, unsized = (self.columns[n][rows] for n in ("count", "bytes", "data", "unsized"))
@@ -91,8 +91,9 @@ class Costs:
         metadata, kind = self.columns["metadata"], np.array([metadata_kind(name) for name in self.names])
         costs = {}
         for i, name in enumerate(METADATA_KINDS):
-            own = (kind == i) & (metadata > 0)
-            costs[name] = profile.MetadataCost(count=int(metadata[own].sum()), time_s=self._time_s(own))
+            own = kind == i
+            time_s = self._time_s(own, "metadata_time")
+            costs[name] = profile.MetadataCost(count=int(metadata[own].sum()), time_s=time_s)
         return profile.MetadataKinds(**costs)
 
 

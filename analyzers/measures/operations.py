@@ -127,6 +127,8 @@ class FunctionCosts:
     data: Ints
     """Number of data operations."""
     metadata: Ints
+    metadata_time: Ints
+    """ns of the metadata operations: a read at the end of a file is one, the others of its function are not."""
     unsized: Ints
     """Number of data operations without a recorded size."""
 
@@ -146,6 +148,7 @@ class CallCosts(SumsMeasure):
             "bytes": groups.bytes,
             "data": np.where(groups.kind <= Kind.WRITE, groups.count, 0),
             "metadata": np.where(groups.kind == Kind.METADATA, groups.count, 0),
+            "metadata_time": np.where(groups.kind == Kind.METADATA, groups.time, 0),
             "unsized": groups.unsized,
         }
         widths = (batch.phase_file_width, len(batch.context.workload.functions))

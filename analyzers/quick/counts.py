@@ -422,6 +422,7 @@ class _Counter:
             "bytes": function.sum(np.where(read | write, moved, 0)),
             "data": function.sum(weight, read | write),
             "metadata": function.sum(weight, kind == Kind.METADATA),
+            "metadata_time": np.zeros(len(function.keys), np.int64),
             "unsized": function.sum(weight, (read | write) & ~sized),
         }
         self._sums.add("costs", function.keys, costs)

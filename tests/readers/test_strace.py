@@ -401,13 +401,14 @@ def test_read_at_the_end_moves_no_data(tmp_path):
         tmp_path,
         f"7 {OPEN.replace('/run', '/data')}",
         '7 pwrite64(3</data/out>, ""..., 100, 0) = 100 <0.000010>',
-        '7 read(3</data/out>, ""..., 4096) = 100 <0.000010>',
+        '7 read(3</data/out>, ""..., 4096) = 100 <0.500000>',
         '7 read(3</data/out>, "", 4096) = 0 <0.000010>',
     )
     io = vani.profile(log, store=tmp_path / "store").workflow.io
     assert (io.ops.read, io.bytes.read, io.transfer_size.read.min) == (1, 100, 100)
-    # The open, and the read at the end.
+    # The open, and the read at the end; the time of the other read is none of it.
     assert io.ops.metadata == 2
+    assert (io.metadata_kinds.other.count, io.metadata_kinds.other.time_s) == (1, pytest.approx(10e-6))
 
 
 @pytest.mark.parametrize(("seconds", "said"), [("0.000300", "75 %"), ("0.000090", None)])
