@@ -23,7 +23,7 @@ from vani.advisors.folder_table import Search, searches
 from vani.advisors.rule import Evidence, Finding, Gain, Rule, Target, Verdict, figures
 from vani.models.io_time import lookup_share
 from vani.models.run_time import seconds
-from vani.units import format_count, format_number, format_share
+from vani.units import MiB, format_count, format_number, format_share
 
 if TYPE_CHECKING:
     from vani.schema.profile import App, Profile
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 # Our choice, as in POS011: reading twice may be two steps of a program.
 _WALKS = 3
+# Our choice, above the headers and indices that libraries read at each open: more is data.
+_MAX_HEADERS = MiB
 
 # Calls that query a file's attributes, without suffixes and underscores.
 _STATS = ("stat", "lstat", "fstat", "xstat", "lxstat", "fxstat", "stat64", "access", "newfstatat", "fstatat")
@@ -97,6 +99,8 @@ class RedundantOpens(Rule):
     min_metadata = 4.0
     # Our choice, well below HACC's half: a smaller share of metadata is not what makes I/O slow.
     min_share = 0.25
+    # As on the screen: what takes less than a hundredth of the I/O time is left out.
+    min_opening = 0.01
     # Our choice: if flushing takes most of the time, opens are not what makes I/O slow.
     most_flushing = 0.5
     # Our choice: one redundant open of one process does not matter; eight processes with two each are a pattern.
@@ -118,7 +122,10 @@ class RedundantOpens(Rule):
         queried = {item for items in known if self._queried(items) for item in items}
         items = [item for item in accessed if item in reopened or item in queried]
         if not items:
-            return looked_up or "each process opens a file about once for reading and once for writing"
+            return looked_up or (
+                "each process opens a file about once for reading and once for writing, or opening takes less than "
+                f"{format_share(self.min_opening)} of the files' I/O time"
+            )
         findings = looked_up
         for group in by_folder(items, profile):
             opens = sum(max(0, i.opens - _needed(i)) for i in group.items if i in reopened)
@@ -153,7 +160,11 @@ class RedundantOpens(Rule):
 
     def _reopened(self, items: list[Item]) -> bool:
         flushing = all(flushes_most(item.file.io, self.most_flushing) for item in items)
-        return not flushing and sum(item.opens for item in items) >= self.min_opens * sum(map(_needed, items))
+        again = sum(item.opens for item in items) >= self.min_opens * sum(map(_needed, items))
+        io = [item.io for item in items]
+        known = sum(seconds(stats.time_s.total) for stats in io)
+        takes = any(map(_walked, items)) or time_of(io, SERVED) >= self.min_opening * known
+        return again and takes and not flushing
 
     def _queried(self, items: list[Item]) -> bool:
         data, io = sum(item.requests for item in items), [item.io for item in items]
@@ -169,7 +180,8 @@ class RedundantOpens(Rule):
         needed, metadata = (round(sum(map(count, group.items))) for count in (_needed, _served))
         before = group.metadata_s(OPENING)
         gain: Gain | str | None = None
-        walks_s = _walks_s(group) if reopened else 0.0
+        walked = group.of(item for item in group.items if reopened and _walked(item))
+        walks_s = walked.wall_s("read") + walked.metadata_s(("seek",)) if walked.items else 0.0
         left = before * (min(1.0, needed / opens) if opens else 1.0)
         if walks_s:
             gain = "each open reads headers and indices again, which one open reads once: measure a run with it"
@@ -209,15 +221,19 @@ class RedundantOpens(Rule):
             gain=gain,
             apply="in the program:\n"
             "  open each file once, on the processes that read or write it, and close it after the last access;\n"
-            "  stat on one process and broadcast the result",
-            removes=frozenset({"reuse", "order", "read-ahead"}) if reopened else frozenset(),
+            "  stat on one process and broadcast the result"
+            if reopened
+            else "in the program:\n"
+            "  stat once, on one process, and broadcast the result; where it waits for a change:\n"
+            f"  {_SEARCHES['polling'][1]}",
+            removes=frozenset({"reuse", "order", "read-ahead"} if walked.items else ()),
         )
 
 
-def _walks_s(group: Group) -> float:
-    """Seconds of the run in reads and seeks of files that each open walks again, such as headers and indices."""
-    again = group.of(i for i in group.items if (i.io.bytes.read or 0) >= _WALKS * (i.io.footprint.read or math.inf))
-    return again.wall_s("read") + again.metadata_s(("seek",)) if again.items else 0.0
+def _walked(item: Item) -> bool:
+    """True if each open reads the same again, and no more than headers and indices."""
+    read = item.io.bytes.read or 0
+    return _WALKS * (item.io.footprint.read or math.inf) <= read <= _MAX_HEADERS * item.file.opens
 
 
 def _served(item: Item) -> float:

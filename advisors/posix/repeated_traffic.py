@@ -8,7 +8,16 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from vani.advisors.access_table import joint_files
-from vani.advisors.data_files import NO_POSIX, Access, Group, Item, by_folder, data_files, generations_of
+from vani.advisors.data_files import (
+    NO_POSIX,
+    Access,
+    Group,
+    Item,
+    by_folder,
+    data_files,
+    generations_of,
+    is_data,
+)
 from vani.advisors.movers import is_moved_within
 from vani.advisors.rule import Evidence, Finding, Gain, Rule, Target, Value, Verdict, figures
 from vani.advisors.small_requests import usual_at_most
@@ -179,6 +188,8 @@ class RepeatedTraffic(Rule):
             )
         ]
         traffic_found = []
+        # An environment is FLD002's; its distinct bytes are not known here.
+        loaded = [row.bytes for row in profile.patterns or () if not is_data(row.pattern)]
         for reads, done in ((True, "read"), (False, "written")):
             moved, distinct = (
                 (getattr(app_part, done) or 0) - sum(getattr(part, done) or 0 for part in parts)
@@ -188,6 +199,7 @@ class RepeatedTraffic(Rule):
                 )
             )
             each = distinct * (max(1, app.processes) if reads else 1)
+            moved -= sum(getattr(part, done) or 0 for part in loaded)
             if distinct > 0 and moved >= self.min_times * each and moved - each >= self.min_bytes:
                 time = app.io.time_s.read if reads else app.io.time_s.write
                 traffic_found.append(Again(reads, moved, each, seconds(time)))
