@@ -84,6 +84,13 @@ LIBRARIES: Final = (
         request_size="nothing: SQLite reads and writes pages",
     ),
     Library(
+        "DuckDB", r"\.duckdb(\.wal)?$|\.wal$", "duckdb", "https://duckdb.org/docs/data/appender.html",
+        flush="many rows in one statement or one transaction, since each INSERT is committed by itself:\n"
+        '  con.execute("INSERT INTO t SELECT * FROM frame")    # of pandas, polars, Arrow; or an appender\n'
+        '  con.execute("BEGIN"), all con.execute("INSERT ..."), con.execute("COMMIT")',
+        request_size="nothing: the log of DuckDB gets one record for each transaction",
+    ),
+    Library(
         "tifffile", "format:tiff", "tifffile imageio", "https://github.com/cgohlke/tifffile#examples",
         opening=_ONCE + "imwrite(..., append=True) walks all earlier pages\n"
         "  with tifffile.TiffWriter(name) as tif:\n"
@@ -193,6 +200,29 @@ LIBRARIES: Final = (
         reuse="fits.open(name, memmap=False) once, before the loop",
     ),
     Library(
+        "NiBabel", r"\.nii(\.gz)?$", "nibabel", "https://nipy.org/nibabel/images_and_memory.html",
+        reuse="data = numpy.asarray(img.dataobj) once, before the loop: each img.dataobj[...] decompresses from the\n"
+        "start; or an uncompressed .nii, where it reads the slice alone; or install indexed_gzip",
+        request_size="an uncompressed .nii, whose slices are read directly; a .nii.gz is decompressed in small pieces",
+    ),
+    Library(
+        "gzip", "format:gzip", "", "https://docs.python.org/3/library/gzip.html",
+        reuse="a seek backwards decompresses all from the start: read in ascending order, or decompress once (gunzip)\n"
+        "and seek in that; bgzip and indexed_gzip keep an index of places",
+        request_size='gzip.open(open(name, "rb", buffering=4194304)): larger pieces of the compressed file',
+    ),
+    Library(
+        "Uproot and ROOT", r"format:root|\.root$", "uproot", "https://uproot.readthedocs.io/en/latest/basic.html",
+        request_size="larger baskets: tree.extend({...}) with all entries of a step or more in one call;\n"
+        'uproot.iterate(name, branches, step_size="100 MB") for reading',
+        opening=_ONCE + "with uproot.open(name) as file: around the loop",
+    ),
+    Library(
+        "ASE", r"\.(traj|(ext)?xyz)$", "ase", "https://ase-lib.org/ase/io/trajectory.html",
+        opening='one writer for all steps: with Trajectory("md.traj", "w") as traj: around the loop, and\n'
+        "traj.write(atoms) in it; or ase.io.write(name, images) with a list of all steps",
+    ),
+    Library(
         "zipfile and tarfile", r"format:(zip|tar)", "", "https://docs.python.org/3/library/zipfile.html",
         opening=_ONCE + "with zipfile.ZipFile(name) as archive: around the loop, archive.read(member) in it",
         reuse="one open, members in their order (for member in tar), or an index of member.offset_data by name",
@@ -207,7 +237,9 @@ LIBRARIES: Final = (
     Library(
         "dbm and shelve", r"\.(dbm?|dir|pag|gdbm)$", "dbm", "https://docs.python.org/3/library/shelve.html",
         flush="shelve.open(name, writeback=True) and one sync() at the end, or SQLite in one transaction",
-        opening=_ONCE + "with shelve.open(name) as shelf: around the loop",
+        opening=_ONCE + "with shelve.open(name) as shelf: around the loop, without sync() in it: where dbm is\n"
+        "dbm.dumb (.dat, .dir and .bak), each one writes the whole index again",
+        claims=True,
     ),
 )
 """In the order of recognition."""
@@ -265,9 +297,11 @@ _OWN_CODE: Final = frozenset({"opening", "request-size", "reuse", "order", "flus
 def library_of(finding: Finding, profile: Profile) -> tuple[Library | None, bool]:
     """The library to whose files most of the finding's calls go, and whether the files themselves show it."""
     loaded = set(profile.middleware.libraries or ())
+    # Python imports its packages from files, so one that is not among them is not in use.
+    known = bool(loaded) or any("/python3." in row.pattern for row in profile.patterns or ())
     calls = {f"{file.path} format:{file.format}": file.io.ops.all for file in _files(finding, profile)}
     for library in LIBRARIES:
-        if loaded and library.modules and loaded.isdisjoint(library.modules):
+        if known and library.modules and loaded.isdisjoint(library.modules):
             continue
         if 2 * sum(count for name, count in calls.items() if library.sign.search(name)) > sum(calls.values()):
             return library, True

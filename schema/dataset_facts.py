@@ -46,9 +46,9 @@ _PACKAGE: Final = re.compile(r"/(?:site|dist)-packages/([A-Za-z]\w*)/")
 _SHARED_LIBRARY: Final = re.compile(r"/lib([A-Za-z][A-Za-z0-9]*)[^/]*\.so[^/]*$")
 _STANDARD_LIBRARY: Final = re.compile(r"/lib(?:64)?/python3\.\d+/(?:lib-dynload/_)?(sqlite3|dbm)\b")
 _READS_AND_WRITES: Final = frozenset({
-    "adios2", "arrow", "astropy", "cfitsio", "cv2", "dask", "dbm", "fsspec", "gdal", "h5py", "hdf5", "imageio",
-    "joblib", "leveldb", "lmdb", "netCDF4", "netcdf", "numpy", "nibabel", "pandas", "PIL", "pnetcdf", "polars",
-    "pyarrow", "rasterio", "rocksdb", "safetensors", "sqlite3", "tables", "tensorflow", "tensorstore",
+    "adios2", "arrow", "ase", "astropy", "cfitsio", "cv2", "dask", "dbm", "duckdb", "fsspec", "gdal", "h5py", "hdf5",
+    "imageio", "joblib", "leveldb", "lmdb", "netCDF4", "netcdf", "numpy", "nibabel", "pandas", "PIL", "pnetcdf",
+    "polars", "pyarrow", "rasterio", "rocksdb", "safetensors", "sqlite3", "tables", "tensorflow", "tensorstore",
     "tifffile", "torch", "torchvision", "uproot", "webdataset", "xarray", "zarr",
 })  # fmt: skip
 

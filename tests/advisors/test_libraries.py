@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from builders import profile, shared, system
+from builders import name_pattern, profile, shared, system
 
 from vani.advisors.catalogue import rules
 from vani.advisors.judge import judge
@@ -58,6 +58,9 @@ OPENED_AGAIN = {"processes": 1, "opens": 500, "written": "4M", "transfer": "8K",
         ("/lustre/particles", "bin", ["hdf5"], "with h5py.File(name, 'a') as file:"),
         ("/lustre/table.csv", "csv", ["numpy", "pandas"], "pandas.concat(parts).to_csv(name)"),
         ("/lustre/notes", "text", ["hdf5"], "open each file once"),
+        ("/lustre/state.dat", "bin", ["dbm"], "without sync() in it"),
+        ("/lustre/md.extxyz", None, ["ase", "numpy"], "traj.write(atoms)"),
+        ("/lustre/events.root", "root", ["uproot"], "with uproot.open(name) as file:"),
     ],
 )
 def test_a_file_that_is_opened_again_and_again(path, format_, loaded, words):
@@ -65,6 +68,36 @@ def test_a_file_that_is_opened_again_and_again(path, format_, loaded, words):
     given = advice(file, runtime_s=20, change={"middleware.libraries": loaded})
     entry = next(entry for entry in given.recommendations if entry.rule == "POS003")
     assert words in "\n".join(entry.apply)
+
+
+@pytest.mark.parametrize(
+    ("path", "format_", "loaded", "words"),
+    [
+        ("/lustre/brain.nii.gz", "gzip", ["nibabel", "numpy"], "numpy.asarray(img.dataobj) once"),
+        ("/lustre/reads.fq.gz", "gzip", [], "a seek backwards decompresses all from the start"),
+    ],
+)
+def test_a_compressed_file_that_is_read_from_the_start_again_and_again(path, format_, loaded, words):
+    file = shared(path, processes=1, read=1 << 30, footprint_read=32 << 20, transfer=4096, time_s=20, format=format_)
+    given = advice(file, runtime_s=40, change={"middleware.libraries": loaded})
+    entry = next(entry for entry in given.recommendations if entry.rule == "POS011")
+    assert words in "\n".join(entry.apply)
+
+
+def test_a_database_that_commits_each_row_gets_words_for_one_transaction():
+    file = shared("/lustre/t.duckdb.wal", processes=1, written=1 << 20, transfer=128, sync_ops=8000, sync_s=30, time_s=31)
+    given = advice(file, runtime_s=40, change={"middleware.libraries": ["duckdb", "numpy"]})
+    entry = next(entry for entry in given.recommendations if entry.rule == "POS010")
+    assert 'con.execute("BEGIN")' in "\n".join(entry.apply)
+    assert "POS002" not in numbered(given)
+
+
+def test_a_package_that_python_has_not_loaded_gives_no_words():
+    file = shared("/lustre/log.csv", **{**OPENED_AGAIN, "written": 4 << 20, "transfer": 8 << 10}, format="csv")
+    row = name_pattern("/usr/lib/python3.11/**", files=90)
+    given = advice(file, runtime_s=20, change={"middleware.libraries": None, "patterns": [row]})
+    entry = next(entry for entry in given.recommendations if entry.rule == "POS003")
+    assert "pandas" not in "\n".join(entry.apply)
 
 
 def test_a_zarr_store_is_opened_for_each_chunk_by_design():
