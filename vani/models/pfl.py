@@ -7,7 +7,7 @@ A layout is derived from file sizes as follows (Lustre manual, progressive file 
 section 2.3): small files have few stripes; the number of stripes grows in proportion to the file size until it
 reaches the number of targets; a last component on all targets extends to the end of the file.
 
-Tarazu's own layouts (table 8), their stripe sizes, and the configuration of its clients (figure 12) come last.
+Tarazu's own layouts (table 8), and the configuration of its clients (figure 12) come last.
 """
 
 import configparser
@@ -385,19 +385,6 @@ CONFIGURATION_1: Final = Layout(
 
 CONFIGURATION_2: Final = Layout((Component(128 * MiB, 1), Component(2 * GiB, 12), Component(None, 32)))
 """Tarazu, table 8, configuration 2: 45 stripes, more than the 35 targets of its testbed."""
-
-
-def tarazu_stripe_sizes(layout: Layout, size: int) -> list[int]:
-    """Stripe size of each component by Tarazu's rule, length / stripes, for a file that ends at `size`.
-
-    Each target then stores one piece. Lustre refuses a component whose end is not a multiple of its stripe size, so
-    these sizes serve only for comparison and not for layouts to set.
-    """
-    stripe_sizes = []
-    for start, part in zip(layout.starts(), layout.components, strict=True):
-        end = part.end if part.end is not None else max(size, start + 1)
-        stripe_sizes.append(max(1, math.ceil((end - start) / max(1, part.count or 1))))
-    return stripe_sizes
 
 
 def parse_buckets(text: str, where: str) -> Layout:
