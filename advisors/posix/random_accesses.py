@@ -4,17 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from vani.advisors import data_files
 from vani.advisors.commands import quoted_path
-from vani.advisors.data_files import (
-    Access,
-    Group,
-    Item,
-    by_folder,
-    data_files,
-    extent,
-    posix_files,
-    posix_items,
-)
 from vani.advisors.movers import is_moved_within, is_rewritten
 from vani.advisors.rule import Finding, Gain, Perhaps, Rule, Verdict, figures
 from vani.advisors.small_requests import is_tiny, usual_at_most
@@ -57,7 +48,7 @@ class RandomAccesses(Rule):
     """
 
     id = "POS005"
-    needs = (posix_files,)
+    needs = (data_files.posix_files,)
     settles = "order"
     sources = ("Vani paper, section IV-D",)
 
@@ -79,7 +70,7 @@ class RandomAccesses(Rule):
     small = GiB
 
     def check(self, profile: Profile, system: System) -> Verdict:
-        moved = [item for item in posix_items(profile) if item.io.ops.read + item.io.ops.write]
+        moved = [item for item in data_files.posix_items(profile) if item.io.ops.read + item.io.ops.write]
         if moved and all(item.io.access_pattern is None for item in moved):
             return "files[].io.access_pattern is not known; supply a trace with offsets"
         items = [item for item in moved if self._is_random(item)]
@@ -88,7 +79,7 @@ class RandomAccesses(Rule):
             return mapped or "most accesses go forward in their file, or have large pieces"
         findings = mapped + [
             self._finding(group, self._node_local_folder(group, profile, system))
-            for group in by_folder(items, profile)
+            for group in data_files.by_folder(items, profile)
             if _operations(group) >= self.min_operations
         ]
         return findings or f"no folder's files have {format_count(self.min_operations)} random accesses or more"
@@ -98,7 +89,7 @@ class RandomAccesses(Rule):
         findings = []
         for at, entry in enumerate(profile.unseen or ()):
             paths = entry.files if entry.kind == "memory_mapped" and (entry.bytes or 0) >= self.min_mapped else ()
-            files = [item for item in data_files(profile) if item.path in paths and not item.file.writers]
+            files = [item for item in data_files.data_files(profile) if item.path in paths and not item.file.writers]
             findings += [
                 Finding(
                     **group.affected,
@@ -113,11 +104,11 @@ class RandomAccesses(Rule):
                     gain=Perhaps("no call shows how long the pages take"),
                     apply=_WHOLE,
                 )
-                for group in by_folder((item for item in files if item.file.processes > 1), profile)
+                for group in data_files.by_folder((item for item in files if item.file.processes > 1), profile)
             ]
         return findings
 
-    def _is_random(self, item: Item) -> bool:
+    def _is_random(self, item: data_files.Item) -> bool:
         io = item.io
         if is_moved_within(item.file) or is_rewritten(item.file) or is_tiny(item):
             return False
@@ -126,12 +117,12 @@ class RandomAccesses(Rule):
         # Accesses entirely past the end of the file have no offset in it (POS008).
         if not (io.bytes.written or 0) and io.past_end.read and io.past_end.read >= (io.bytes.read or 0):
             return False
-        usual = usual_at_most(Access(item, io.ops.read >= io.ops.write).sizes)
+        usual = usual_at_most(data_files.Access(item, io.ops.read >= io.ops.write).sizes)
         return usual is not None and usual < self.max_request
 
-    def _node_local_folder(self, group: Group, profile: Profile, system: System) -> str | None:
+    def _node_local_folder(self, group: data_files.Group, profile: Profile, system: System) -> str | None:
         """Folder on the node into which the only file of a group fits; None if that is not certain."""
-        size = extent(group.items[0].file)
+        size = data_files.extent(group.items[0].file)
         tiers = staging.tiers(profile, system, spare=self.spare, memory_share=self.memory_share)
         near = next((tier for tier in tiers if not tier.is_shared), None)
         if group.path is None or size is None or near is None:
@@ -139,7 +130,7 @@ class RandomAccesses(Rule):
         room = self.small if near.capacity is None else near.capacity
         return near.plain_dir if size <= room else None
 
-    def _finding(self, group: Group, node_local: str | None) -> Finding:
+    def _finding(self, group: data_files.Group, node_local: str | None) -> Finding:
         operations = _operations(group)
         weighted = sum(
             item.io.access_pattern.random * (item.io.ops.read + item.io.ops.write)
@@ -194,5 +185,5 @@ _WHOLE: Final = (
 )
 
 
-def _operations(group: Group) -> int:
+def _operations(group: data_files.Group) -> int:
     return sum(item.io.ops.read + item.io.ops.write for item in group.items)

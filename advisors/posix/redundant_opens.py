@@ -6,19 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from vani.advisors.data_files import (
-    OPENING,
-    SERVED,
-    Group,
-    Item,
-    alike,
-    by_folder,
-    count_of,
-    flushes_most,
-    posix_files,
-    posix_items,
-    time_of,
-)
+from vani.advisors import data_files
 from vani.advisors.folder_table import Search, searches
 from vani.advisors.rule import Evidence, Finding, Gain, Rule, Target, Verdict, figures
 from vani.models.io_time import lookup_share
@@ -111,13 +99,13 @@ class RedundantOpens(Rule):
 
     def check(self, profile: Profile, system: System) -> Verdict:
         looked_up = self._looked_up(profile)
-        why = posix_files(profile, system)
+        why = data_files.posix_files(profile, system)
         if why is not None:
             return looked_up or why
         mapped = {path for entry in profile.unseen or () if entry.kind == "memory_mapped" for path in entry.files}
         # What moves by mappings is no read or write.
-        accessed = [item for item in posix_items(profile) if item.path not in mapped]
-        known = alike(accessed)
+        accessed = [item for item in data_files.posix_items(profile) if item.path not in mapped]
+        known = data_files.alike(accessed)
         reopened = {item for items in known if self._reopened(items) for item in items}
         queried = {item for items in known if self._queried(items) for item in items}
         items = [item for item in accessed if item in reopened or item in queried]
@@ -127,7 +115,7 @@ class RedundantOpens(Rule):
                 f"{format_share(self.min_opening)} of the files' I/O time"
             )
         findings = looked_up
-        for group in by_folder(items, profile):
+        for group in data_files.by_folder(items, profile):
             opens = sum(max(0, i.opens - _needed(i)) for i in group.items if i in reopened)
             metadata_calls = sum(_served(i) for i in group.items if i not in reopened)
             if opens + metadata_calls >= self.min_redundant:
@@ -158,27 +146,27 @@ class RedundantOpens(Rule):
             )
         return findings
 
-    def _reopened(self, items: list[Item]) -> bool:
-        flushing = all(flushes_most(item.file.io, self.most_flushing) for item in items)
+    def _reopened(self, items: list[data_files.Item]) -> bool:
+        flushing = all(data_files.flushes_most(item.file.io, self.most_flushing) for item in items)
         again = sum(item.opens for item in items) >= self.min_opens * sum(map(_needed, items))
         io = [item.io for item in items]
         known = sum(seconds(stats.time_s.total) for stats in io)
-        takes = any(map(_walked, items)) or time_of(io, SERVED) >= self.min_opening * known
+        takes = any(map(_walked, items)) or data_files.time_of(io, data_files.SERVED) >= self.min_opening * known
         return again and takes and not flushing
 
-    def _queried(self, items: list[Item]) -> bool:
+    def _queried(self, items: list[data_files.Item]) -> bool:
         data, io = sum(item.requests for item in items), [item.io for item in items]
         if any(item.file.generations for item in items):
             # A file that is replaced by another one is opened and renamed for each.
             return False
         many = data > 0 and sum(map(_served, items)) >= self.min_metadata * data
         total = sum(seconds(stats.time_s.total) for stats in io)
-        return many and time_of(io, SERVED) >= self.min_share * total > 0
+        return many and data_files.time_of(io, data_files.SERVED) >= self.min_share * total > 0
 
-    def _finding(self, group: Group, reopened: bool, profile: Profile) -> Finding:
+    def _finding(self, group: data_files.Group, reopened: bool, profile: Profile) -> Finding:
         opens, data = (round(sum(getattr(item, name) for item in group.items)) for name in ("opens", "requests"))
         needed, metadata = (round(sum(map(count, group.items))) for count in (_needed, _served))
-        before = group.metadata_s(OPENING)
+        before = group.metadata_s(data_files.OPENING)
         gain: Gain | str | None = None
         walked = group.of(item for item in group.items if reopened and _walked(item))
         walks_s = walked.wall_s("read") + walked.metadata_s(("seek",)) if walked.items else 0.0
@@ -195,7 +183,7 @@ class RedundantOpens(Rule):
                 "takes long, high: the others also make it wait for them",
             )
         time = group.seconds("io.time_s.total")
-        share = time_of([item.io for item in group.items], SERVED) / time if time else None
+        share = data_files.time_of([item.io for item in group.items], data_files.SERVED) / time if time else None
         idle = round(
             sum(i.part.files * max(0, i.file.processes - max(i.file.readers, i.file.writers)) for i in group.items)
         )
@@ -213,7 +201,7 @@ class RedundantOpens(Rule):
             **group.affected,
             reason=reason,
             confidence=0.7 if reopened else 0.4,
-            touched_s=group.metadata_s(SERVED) + walks_s,
+            touched_s=group.metadata_s(data_files.SERVED) + walks_s,
             recommended={"opens": needed},
             current={"opens": opens, "metadata_ops": metadata, "data_ops": data},
             evidence=group.figures("path", "opens", "readers", "writers", "io.ops.metadata", "io.busy_s.metadata")
@@ -230,17 +218,17 @@ class RedundantOpens(Rule):
         )
 
 
-def _walked(item: Item) -> bool:
+def _walked(item: data_files.Item) -> bool:
     """True if each open reads the same again, and no more than headers and indices."""
     read = item.io.bytes.read or 0
     return _WALKS * (item.io.footprint.read or math.inf) <= read <= _MAX_HEADERS * item.file.opens
 
 
-def _served(item: Item) -> float:
-    return count_of(item.file.io, SERVED) * item.part.files
+def _served(item: data_files.Item) -> float:
+    return data_files.count_of(item.file.io, data_files.SERVED) * item.part.files
 
 
-def _needed(item: Item) -> float:
+def _needed(item: data_files.Item) -> float:
     """Opens that the data of each generation needs: one per process and direction, or one if no process moves data."""
     return max(1, item.file.readers + item.file.writers) * (item.file.generations or 1) * item.part.files
 

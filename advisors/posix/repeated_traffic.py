@@ -7,17 +7,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
+from vani.advisors import data_files
 from vani.advisors.access_table import joint_files
-from vani.advisors.data_files import (
-    NO_POSIX,
-    Access,
-    Group,
-    Item,
-    by_folder,
-    data_files,
-    generations_of,
-    is_data,
-)
 from vani.advisors.movers import is_moved_within
 from vani.advisors.rule import Evidence, Finding, Gain, Rule, Target, Value, Verdict, figures
 from vani.advisors.small_requests import usual_at_most
@@ -51,7 +42,7 @@ class Again:
     moved: int
     needed: int
     seconds: float
-    access: Access | None = None
+    access: data_files.Access | None = None
     """The file; None for all files of an app."""
 
 
@@ -104,7 +95,7 @@ class RepeatedTraffic(Rule):
     def check(self, profile: Profile, system: System) -> Verdict:  # noqa: ARG002 - applies on every machine
         redefining = {trace.app for trace in profile.traces if not _REDEFINES.isdisjoint(trace.functions)}
         joint = joint_files(profile)
-        accessed = data_files(
+        accessed = data_files.data_files(
             profile,
             lambda file: (
                 file.path not in joint or (not redefining.isdisjoint(file.apps) and is_moved_within(file))
@@ -112,18 +103,18 @@ class RepeatedTraffic(Rule):
         )
         moved = [item for item in accessed if item.io.ops.read + item.io.ops.write]
         if not moved:
-            return NO_POSIX if joint else "no data file is read or written"
+            return data_files.NO_POSIX if joint else "no data file is read or written"
         known = [item for item in moved if item.io.footprint.read or item.io.footprint.written]
         if not known:
             return "files[].io.footprint is not known; supply a trace with offsets"
-        by_item: defaultdict[Item, list[Again]] = defaultdict(list)
+        by_item: defaultdict[data_files.Item, list[Again]] = defaultdict(list)
         for item in known:
             for reads in (True, False):
-                if (traffic := self._again(Access(item, reads))) is not None:
+                if (traffic := self._again(data_files.Access(item, reads))) is not None:
                     by_item[item].append(traffic)
         findings = []
         named: set[str] = set()
-        for group in by_folder(by_item, profile):
+        for group in data_files.by_folder(by_item, profile):
             again = [traffic for item in group.items for traffic in by_item[item]]
             if sum(traffic.moved - traffic.needed for traffic in again) >= self.min_bytes:
                 findings.append(self._of_group(group, again))
@@ -131,7 +122,7 @@ class RepeatedTraffic(Rule):
         for number, app in enumerate(profile.apps):
             if app.name not in named and (total := self._of_app(app, profile)):
                 findings.append(self._of_whole(number, app, total))
-        sides = [Access(item, reads) for item in known for reads in (True, False)]
+        sides = [data_files.Access(item, reads) for item in known for reads in (True, False)]
         if findings:
             return findings
         if any(a.times >= self.min_times and a.bytes - a.distinct >= self.min_bytes for a in sides):
@@ -141,7 +132,7 @@ class RepeatedTraffic(Rule):
             f"{self.min_times:g} times or more"
         )
 
-    def _again(self, access: Access) -> Again | None:
+    def _again(self, access: data_files.Access) -> Again | None:
         file, moved, distinct = access.item.file, access.bytes, access.distinct
         if access.times < self.min_times:
             return None
@@ -189,7 +180,7 @@ class RepeatedTraffic(Rule):
         ]
         traffic_found = []
         # An environment is FLD002's; its distinct bytes are not known here.
-        loaded = [row.bytes for row in profile.patterns or () if not is_data(row.pattern)]
+        loaded = [row.bytes for row in profile.patterns or () if not data_files.is_data(row.pattern)]
         for reads, done in ((True, "read"), (False, "written")):
             moved, distinct = (
                 (getattr(app_part, done) or 0) - sum(getattr(part, done) or 0 for part in parts)
@@ -205,7 +196,7 @@ class RepeatedTraffic(Rule):
                 traffic_found.append(Again(reads, moved, each, seconds(time)))
         return traffic_found
 
-    def _of_group(self, group: Group, again: list[Again]) -> Finding:
+    def _of_group(self, group: data_files.Group, again: list[Again]) -> Finding:
         accesses = [traffic.access for traffic in again if traffic.access]
         finding = self._finding(
             group.target,
@@ -263,7 +254,7 @@ class RepeatedTraffic(Rule):
         )
 
 
-def _remedy(items: Iterable[Item], again: Iterable[Again]) -> tuple[str, dict[str, Value], str]:
+def _remedy(items: Iterable[data_files.Item], again: Iterable[Again]) -> tuple[str, dict[str, Value], str]:
     """Why the bytes move again, what to set, and lines for the program; no lines where memory is the remedy."""
     read, written = (sum(traffic.moved for traffic in again if traffic.reads is reads) for reads in (True, False))
     if all(is_moved_within(item.file) for item in items):
@@ -274,9 +265,9 @@ def _remedy(items: Iterable[Item], again: Iterable[Again]) -> tuple[str, dict[st
     return "the same bytes again and again", {}, ""
 
 
-def _is_recreated(item: Item) -> bool:
+def _is_recreated(item: data_files.Item) -> bool:
     """True if writers open the file at least as often as they write its bytes, as for checkpoints or repetitions."""
     if item.file.generations:
-        return generations_of(item.file) > 1
-    writes = Access(item, reads=False)
+        return data_files.generations_of(item.file) > 1
+    writes = data_files.Access(item, reads=False)
     return writes.bytes > writes.distinct > 0 and item.file.opens * writes.distinct >= writes.bytes * writes.processes

@@ -6,18 +6,9 @@ from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from vani.advisors import data_files
 from vani.advisors.access_table import layers_of
 from vani.advisors.commands import Language, code_lines, comment, language_of
-from vani.advisors.data_files import (
-    Access,
-    Group,
-    Item,
-    alike,
-    by_folder,
-    is_journal,
-    posix_files,
-    posix_items,
-)
 from vani.advisors.movers import is_rewritten
 from vani.advisors.rule import Finding, Rule, Verdict
 from vani.advisors.small_requests import SMALL, aggregated, part_of_chunk, small_share_of, usual_text
@@ -32,7 +23,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Small(Access):
+class Small(data_files.Access):
     """One direction of I/O on a file and those that it represents, with `count` small requests."""
 
     count: float
@@ -88,7 +79,7 @@ class SmallAccesses(Rule):
     """
 
     id = "POS002"
-    needs = (posix_files,)
+    needs = (data_files.posix_files,)
     settles = "request-size"
     sources = ("Vani paper, section IV",)
 
@@ -104,12 +95,12 @@ class SmallAccesses(Rule):
     min_operations = 256
 
     def check(self, profile: Profile, system: System) -> Verdict:
-        accessed = [item for item in posix_items(profile) if _can_wait(item)]
+        accessed = [item for item in data_files.posix_items(profile) if _can_wait(item)]
         if not accessed:
             return "files are journals, parts of chunks, or written as a whole again and again"
         streams = {path for path, layers in layers_of(profile).items() if "stdio" in layers}
-        by_item: defaultdict[Item, list[Small]] = defaultdict(list)
-        for items in alike(accessed):
+        by_item: defaultdict[data_files.Item, list[Small]] = defaultdict(list)
+        for items in data_files.alike(accessed):
             for reads in (False, True):
                 for access in self._small(items, streams, reads=reads):
                     by_item[access.item].append(access)
@@ -121,13 +112,13 @@ class SmallAccesses(Rule):
                 return "sizes of requests are not known; supply a trace with the data calls"
             return f"few requests are consecutive and below {format_bytes(self.small)}"
         findings = []
-        for group in by_folder(by_item, profile):
+        for group in data_files.by_folder(by_item, profile):
             chosen = [access for item in group.items for access in by_item[item]]
             if sum(access.count for access in chosen) >= self.min_operations:
                 findings.append(self._finding(group, chosen, profile, system))
         return findings or f"no folder's files have {format_count(self.min_operations)} small requests or more"
 
-    def _small(self, items: list[Item], streams: Container[str], *, reads: bool) -> list[Small]:
+    def _small(self, items: list[data_files.Item], streams: Container[str], *, reads: bool) -> list[Small]:
         """Small requests in one direction of files judged together; empty unless most are small and in order."""
         accesses = [access for item in items if (access := self._access(item, reads=reads))]
         total = sum(access.all_requests for access in accesses)
@@ -138,12 +129,12 @@ class SmallAccesses(Rule):
         # A process that reads a small file as a whole has nothing to join.
         return accesses if total >= self.min_per_user * sum(access.users for access in accesses) else []
 
-    def _access(self, item: Item, *, reads: bool) -> Small | None:
+    def _access(self, item: data_files.Item, *, reads: bool) -> Small | None:
         requests = Small(item, reads, 0.0).all_requests
         share = small_share_of(item.io, int(self.small), reads=reads)
         return Small(item, reads, share * requests) if requests else None
 
-    def _ordered(self, item: Item, streams: Container[str]) -> float:
+    def _ordered(self, item: data_files.Item, streams: Container[str]) -> float:
         """Lower bound of the share of consecutive requests; 0 if unknown."""
         io, pattern = item.io, item.io.access_pattern
         if pattern is not None:
@@ -154,7 +145,7 @@ class SmallAccesses(Rule):
         moved = max(0, io.ops.metadata - item.file.opens)
         return 1 - min(1.0, moved / max(1, io.ops.read + io.ops.write))
 
-    def _finding(self, group: Group, small: list[Small], profile: Profile, system: System) -> Finding:
+    def _finding(self, group: data_files.Group, small: list[Small], profile: Profile, system: System) -> Finding:
         count = round(sum(access.count for access in small))
         moved = round(sum(access.all_requests for access in small))
         share, before = count / moved if moved else None, group.data_s(small)
@@ -168,7 +159,7 @@ class SmallAccesses(Rule):
             **group.affected,
             reason=f"{format_count(count)} of {format_count(moved)} requests to {group.words} "
             f"({format_share(share)}) have less than {format_bytes(self.small)}, usually "
-            f"{usual_text(Access(first, reads).sizes)}. Pieces of {LARGE // MiB} MiB would need only "
+            f"{usual_text(data_files.Access(first, reads).sizes)}. Pieces of {LARGE // MiB} MiB would need only "
             f"{format_count(left)}.",
             confidence=0.7,
             touched_s=before,
@@ -181,15 +172,15 @@ class SmallAccesses(Rule):
                     "path", "io.ops.{kind}", "io.transfer_size.{kind}.p50", "io.busy_s.{kind}"
                 )
             ],
-            gain=aggregated("data_time_s", before, rows, Access(first, small[0].reads), system, left=left)
+            gain=aggregated("data_time_s", before, rows, data_files.Access(first, small[0].reads), system, left=left)
             or "supply a trace with times",
             apply=_lines(first.file, layers.get(first.path, {}), language_of(group.app, profile), reads=reads),
         )
 
 
-def _can_wait(item: Item) -> bool:
+def _can_wait(item: data_files.Item) -> bool:
     """True if data may wait in memory: not that of a database, or of a file that is written whole again and again."""
-    return not is_journal(item.path) and not is_rewritten(item.file) and part_of_chunk(item, None) is None
+    return not data_files.is_journal(item.path) and not is_rewritten(item.file) and part_of_chunk(item, None) is None
 
 
 def _lines(file: FileEntity, layers: Container[str], language: Language | None, *, reads: bool) -> list[str]:
