@@ -30,24 +30,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from vani.analyzers import streams
 from vani.analyzers.batch import Batch, CallGroups, phases_and_files
 from vani.analyzers.int_table import NO_VALUE, IntTable, Sums, grouped, pack, unpack
 from vani.analyzers.measures.accesses import by_column, widths_of
 from vani.analyzers.passes import SumsCollector, SumsMeasure
-from vani.analyzers.streams import (
-    CONSECUTIVE,
-    NAMES,
-    RANDOM,
-    STRIDED,
-    Calls,
-    Events,
-    KernelOperations,
-    Operations,
-    Run,
-    Seeks,
-    classify,
-    distances,
-)
 from vani.analyzers.workload import Context, Ends, SurveyFindings, Workload
 from vani.calls import Flag, Kind, Layer
 from vani.columns import distinct
@@ -63,7 +50,7 @@ _FROM_POSITION = frozenset(
 )
 """Functions that move data at the file position and advance it (POSIX.1-2017)."""
 
-_EACH = np.eye(len(NAMES), dtype=np.int64)
+_EACH = np.eye(len(streams.NAMES), dtype=np.int64)
 """One operation of each class."""
 _BITS_OF_KIND = np.zeros(max(Kind) + 1, np.uint8)
 _BITS_OF_KIND[[Kind.READ, Kind.WRITE]] = PatternBit.IS_DATA, PatternBit.IS_DATA | PatternBit.IS_WRITE
@@ -131,7 +118,7 @@ class AccessPattern(SumsMeasure):
         phase_files, layers, strides = combined["phase_files"], combined["layers"], combined.counts("strides")
         phase, file = phases_and_files(phase_files.keys, workload, findings)
         app, within = unpack(layers.keys, (len(workload.apps), _WITHIN))
-        operations, under = ({name: table[name] for name in NAMES} for table in (phase_files, layers))
+        operations, under = ({name: table[name] for name in streams.NAMES} for table in (phase_files, layers))
         by_file = Strides(strides.first, strides.second, strides.count)
         table = combined["ordered"]
         of, file_of, kind, layer = phases_and_files(table.keys, workload, findings, *_SIDE_AND_LAYER)
@@ -152,8 +139,8 @@ class _Collector(SumsCollector):
         self._follows = np.where(self._from_position, PatternBit.FOLLOWS, 0).astype(np.uint8)
         self._widths = (context.workload.processes, context.workload.files + 1, 2)
         """Widths of keys of process, file + 1 and direction."""
-        self._pending: Operations | KernelOperations | None = None
-        self._jumps, self._opens = Events(), Events()
+        self._pending: streams.Operations | streams.KernelOperations | None = None
+        self._jumps, self._opens = streams.Events(), streams.Events()
 
     def add(self, batch: Batch) -> None:
         if not len(batch) or self._add_compiled(batch):
@@ -162,10 +149,10 @@ class _Collector(SumsCollector):
         phase_files, flags, within = groups.listed_phase_file_key, groups.flags, groups.within
         nameless = (groups.kind <= Kind.WRITE) & (groups.file < 0)
         if nameless.any():
-            counts = np.zeros((int(nameless.sum()), len(NAMES)), np.int64)
-            counts[:, CONSECUTIVE] = groups.count[nameless]
+            counts = np.zeros((int(nameless.sum()), len(streams.NAMES)), np.int64)
+            counts[:, streams.CONSECUTIVE] = groups.count[nameless]
             self._add_table(phase_files[nameless], within[nameless], counts)
-        calls = Calls(
+        calls = streams.Calls(
             *batch.streams,
             codes,
             batch.offset,
@@ -182,40 +169,40 @@ class _Collector(SumsCollector):
         opened = np.flatnonzero(opens[codes]) if opens.any() else sought[:0]
         jumps = sought[batch.offset[sought] == NO_VALUE]
         earlier = self._as_columns()
-        run = Run(calls, earlier)
+        run = streams.Run(calls, earlier)
         for events, rows, marks in ((self._jumps, jumps, run.jumped), (self._opens, opened, run.first)):
             marks[run.place(events.since(groups.process_file[codes[rows]], rows, calls))] = True
-        seeks_of = Seeks(groups.process_file[codes[sought]], sought)
+        seeks_of = streams.Seeks(groups.process_file[codes[sought]], sought)
         self._pending = self._take(run, earlier, seeks_of, going_on=int(groups.process[codes[-1]]))
 
-    def _as_columns(self) -> Operations:
+    def _as_columns(self) -> streams.Operations:
         """The kept operations as columns."""
-        earlier = self._pending or Operations.of_none()
-        return earlier.as_columns() if isinstance(earlier, KernelOperations) else earlier
+        earlier = self._pending or streams.Operations.of_none()
+        return earlier.as_columns() if isinstance(earlier, streams.KernelOperations) else earlier
 
     def _add_compiled(self, batch: Batch) -> bool:
         """Do the same with a kernel; False if numpy must do it."""
         groups, codes = batch.groups, batch.groups.codes
-        earlier = self._pending or Operations.of_none()
-        if isinstance(earlier, Operations):
-            earlier = KernelOperations.of(earlier)
+        earlier = self._pending or streams.Operations.of_none()
+        if isinstance(earlier, streams.Operations):
+            earlier = streams.KernelOperations.of(earlier)
         named = groups.file >= 0
         pending = (earlier.key, self._jumps.pending, self._opens.pending)
         keys = distinct(groups.process_file[named], *(k // 2 for k in pending))
-        streams = np.add.outer(2 * keys, (0, 1)).ravel()
+        stream_keys = np.add.outer(2 * keys, (0, 1)).ravel()
         process, file = unpack(keys, self._widths[:2])
         file -= 1
         going_on = process == groups.process[codes[-1]]
         of = np.where(going_on, PatternBit.GOES_ON, 0)
         is_listed = True if self._listed_as is None else self._listed_as[file] >= 0
         of |= np.where(is_listed, PatternBit.LISTED, 0)
-        jumps, opens = (events.among(streams).view(np.uint8) for events in (self._jumps, self._opens))
+        jumps, opens = (events.among(stream_keys).view(np.uint8) for events in (self._jumps, self._opens))
         out = batch.call(
             *("pattern", "offset", "bytes", "start"),
             bits=self._bits(groups),
             place=np.where(named, np.searchsorted(keys, groups.process_file), -1),
             held=earlier.operations,
-            held_stream=np.searchsorted(streams, earlier.key),
+            held_stream=np.searchsorted(stream_keys, earlier.key),
             file=file,
             of=of.astype(np.uint8),
             jumps=jumps,
@@ -224,7 +211,7 @@ class _Collector(SumsCollector):
         )
         if out is None:
             return False
-        counts = out["counts"].reshape(-1, len(NAMES))
+        counts = out["counts"].reshape(-1, len(streams.NAMES))
         counted = counts.any(axis=1)
         self._add_table(groups.listed_phase_file_key[counted], groups.within[counted], counts[counted])
         classes = out["held_class"]
@@ -233,7 +220,7 @@ class _Collector(SumsCollector):
         at = np.flatnonzero(counted & (groups.kind <= Kind.WRITE))
         self._add_bytes(groups.listed_phase_file_key[at], groups.kind[at], groups.within[at], out["ordered"][at])
         size = earlier.operations["size"]
-        at = np.flatnonzero(known & ((classes != RANDOM) | (size >= LARGE)))
+        at = np.flatnonzero(known & ((classes != streams.RANDOM) | (size >= LARGE)))
         self._add_bytes(earlier.phase_file[at], earlier.key[at] % 2, earlier.within[at], size[at])
         self._add_strides(np.stack(columns(out["strides"]), axis=1))
         # Copies, because the arrays have room for all calls.
@@ -244,10 +231,10 @@ class _Collector(SumsCollector):
         phase_files, within = groups.listed_phase_file_key[example], groups.within[example]
         old = source < 0
         phase_files[old], within[old] = (c[-1 - source[old]] for c in (earlier.phase_file, earlier.within))
-        self._pending = KernelOperations(streams[stream], phase_files, within, operations)
+        self._pending = streams.KernelOperations(stream_keys[stream], phase_files, within, operations)
         may_come = np.repeat(going_on, 2)
         self._jumps.pending, self._opens.pending = (
-            streams[(pending != 0) & may_come] for pending in (jumps, opens)
+            stream_keys[(pending != 0) & may_come] for pending in (jumps, opens)
         )
         return True
 
@@ -258,14 +245,16 @@ class _Collector(SumsCollector):
         bits |= self._follows[groups.function]
         return bits
 
-    def _take(self, run: Run, earlier: Operations, seeks: Seeks, *, going_on: int) -> Operations | None:
+    def _take(
+        self, run: streams.Run, earlier: streams.Operations, seeks: streams.Seeks, *, going_on: int
+    ) -> streams.Operations | None:
         """Count what can no longer change, and return the rest, if any. Process `going_on` may have more calls."""
         self._jumps.forget(self._widths, going_on)
         self._opens.forget(self._widths, going_on)
         starts = run.starts | run.first
-        delta = distances(starts, run.begin)
+        delta = streams.distances(starts, run.begin)
         cut = self._behind_cut(run, delta, seeks)
-        kind = classify(starts, delta, run.size, run.append, run.jumped, run.first, cut)
+        kind = streams.classify(starts, delta, run.size, run.append, run.jumped, run.first, cut)
         process, named, _ = unpack(run.keys, self._widths)
         # Later operations may change the last two, and a stream's first, which gets the class of its successor.
         goes_on = np.flatnonzero(process == going_on)
@@ -279,7 +268,7 @@ class _Collector(SumsCollector):
         ready = ~counted
         ready[last[behind < 2 + run.first[last]]] = False
         self._count(run, kind, np.flatnonzero(ready))
-        strides = np.flatnonzero(ready & (kind == STRIDED) & (delta != NO_VALUE))
+        strides = np.flatnonzero(ready & (kind == streams.STRIDED) & (delta != NO_VALUE))
         file = np.repeat(named - 1, np.diff(run.ends, prepend=0))[strides]
         if self._listed_as is not None:
             listed = self._listed_as[file] >= 0
@@ -288,7 +277,7 @@ class _Collector(SumsCollector):
         keep = np.sort(last)
         return run.take(keep, (counted | ready)[keep], seeks) if len(keep) else None
 
-    def _behind_cut(self, run: Run, delta: Ints, seeks: Seeks) -> Bools:
+    def _behind_cut(self, run: streams.Run, delta: Ints, seeks: streams.Seeks) -> Bools:
         """Operations that begin where the end of the file cut their predecessor short."""
         behind = np.zeros(len(run), np.bool_)
         rows = np.flatnonzero((delta[1:] >= 0) & (delta[1:] < run.size[:-1])) + 1
@@ -313,13 +302,13 @@ class _Collector(SumsCollector):
         """`strides`: file, distance and count, shape (n, 3)."""
         self.sums.count("strides", *strides.T)
 
-    def _count(self, run: Run, kind: NDArray[np.int8], rows: Ints) -> None:
+    def _count(self, run: streams.Run, kind: NDArray[np.int8], rows: Ints) -> None:
         table = np.bincount(
-            run.group[rows] * len(NAMES) + kind[rows], minlength=len(NAMES) * len(run.phase_file)
-        ).reshape(-1, len(NAMES))
+            run.group[rows] * len(streams.NAMES) + kind[rows], minlength=len(streams.NAMES) * len(run.phase_file)
+        ).reshape(-1, len(streams.NAMES))
         counted = table.any(axis=1)
         self._add_table(run.phase_file[counted], run.within[counted], table[counted])
-        rows = rows[(kind[rows] != RANDOM) | (run.size[rows] >= LARGE)]
+        rows = rows[(kind[rows] != streams.RANDOM) | (run.size[rows] >= LARGE)]
         group, side = run.group[rows], run.keys[run.stream(rows)] % 2
         self._add_bytes(run.phase_file[group], side, run.within[group], run.size[rows])
 
@@ -332,7 +321,7 @@ class _Collector(SumsCollector):
 
     def _add_table(self, phase_file: Ints, within: NDArray[Any], counts: Ints) -> None:
         """`counts`: operations by class, shape (n, classes)."""
-        columns = {name: counts[:, i] for i, name in enumerate(NAMES)}
+        columns = {name: counts[:, i] for i, name in enumerate(streams.NAMES)}
         around = pack((self._app, within), (self._apps, _WITHIN))
         self.sums.add("phase_files", phase_file, columns)
         self.sums.add("layers", around, columns)
@@ -340,6 +329,6 @@ class _Collector(SumsCollector):
     def result(self) -> Sums:
         nothing = np.empty(0, np.int64)
         earlier = self._as_columns()
-        self._take(Run(Calls.of_none(), earlier), earlier, Seeks(nothing, nothing), going_on=-1)
+        self._take(streams.Run(streams.Calls.of_none(), earlier), earlier, streams.Seeks(nothing, nothing), going_on=-1)
         self._pending = None
         return super().result()
