@@ -51,7 +51,8 @@ class RedundantOpens(Rule):
 
     Looks at
         Data files that MPI-IO does not share: opens against those that are needed, one for each process that reads and
-        one for each that writes, at least `min_opens` times as many; or requests to a metadata server (open, close,
+        one for each that writes, at least `min_opens` times as many, where this takes at least `min_opening` of the
+        files' I/O time, or where each open reads the same headers again; or requests to a metadata server (open, close,
         stat, rename, not seeks or flushing) against data operations, at least `min_metadata` times as many, where it
         takes at least `min_share` of the files' I/O time. At least `min_redundant` opens (or such operations) together.
         Look-ups of names that are never opened, where they take `min_lookups` of the time of I/O and look-ups: in
