@@ -25,15 +25,15 @@ SMALL = 30
 # Figure: its ceiling today, and the one in the end.
 CEILINGS: dict[str, tuple[float, float]] = {
     "modules of the core": (369, 430),
-    "lines of the core": (64_147, 56_000),
+    "lines of the core": (63_896, 56_000),
     "modules of the centre": (120, 140),
     "lines of the centre": (20_772, 19_000),
-    "share of imports": (0.0727, 0.075),
+    "share of imports": (0.0725, 0.075),
     "small modules": (5, 40),
-    "imports inside functions": (133, 150),
+    "imports inside functions": (129, 150),
     "circular imports": (0, 0),
     "modules entered by `vani profile` of the demo": (118, 120),
-    "lines of benchmarks": (3_836, 3_500),
+    "lines of benchmarks": (3_832, 3_500),
     "lines of code per line of tests": (1.455, 1 / 0.75),
     # A line that leaves Python for another language is not removed.
     "lines of C": (3_105, 3_121),
