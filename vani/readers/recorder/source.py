@@ -425,7 +425,7 @@ class Source:
     """
 
     def __init__(self, path: Path, sections: Sections | None = None) -> None:
-        """`sections` are those of a recorder.dat; None if all parts are files."""
+        """`sections` come from a recorder.dat; None if all parts are files."""
         self.path = path
         self._sections = sections
 
