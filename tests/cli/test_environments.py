@@ -25,7 +25,7 @@ FULL_SHM = "unshare -m bash -c 'mount -t tmpfs -o size=4k none /dev/shm && ! hea
 READ_ONLY_SHM = "unshare -m bash -c 'mount -t tmpfs -o ro none /dev/shm; exec \"$@\"' _"
 NO_HOME = "setpriv --bounding-set=-dac_override,-dac_read_search env HOME=/proc TMPDIR=/proc"
 FULL_TMP = "unshare -m bash -c 'mount -t tmpfs -o size=4k none \"$TMPDIR\" && ! head -c 8000 /dev/zero >\"$TMPDIR/x\"; exec \"$@\"' _"
-NO_THREAD = "the system refuses a thread"
+NO_IMAGE = "no image can be drawn: Resource temporarily unavailable"
 
 
 def run(surroundings: str, arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
@@ -78,7 +78,7 @@ pytestmark = pytest.mark.skipif(not can_limit(), reason="only root sets limits f
         (NO_THREADS, "convert $T S -q", 0, ""),
         (NO_THREADS, "advise $P -q -o a.yaml", 0, ""),
         (NO_THREADS, "report $P -q -o r.html", 0, ""),
-        (NO_THREADS, "plot ops $P -q -o p.svg", 2, NO_THREAD),
+        (NO_THREADS, "plot ops $P -q -o p.svg", 2, NO_IMAGE),
         (NO_THREADS, "history top --database none.db", 2, "none.db"),
         (FEW_FILES, "profile $T -q -o p.yaml", 0, ""),
         # Too little memory to load the libraries.

@@ -53,7 +53,7 @@ def test_format_can_be_requested(folder, capfd):
         ["advise", "given"],
         ["check", "given", "--allow-empty"],
         ["diff", "given", "profile.yaml"],
-        ["table", "given"],
+        ["diff", "given", "profile.yaml", "profile.yaml"],
         ["report", "given", "--format", "markdown", "-o", "-"],
         ["plot", "ops", "given", "-o", "plot.vl.json"],
     ],

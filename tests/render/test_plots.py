@@ -205,6 +205,15 @@ def test_plot_is_valid_and_reproducible(kind):
     assert b"NaN" not in first and b"undefined" not in first and b"Infinity" not in first
 
 
+def test_a_machine_that_refuses_a_process_draws_no_image(monkeypatch):
+    def refuse(*_: object, **__: object) -> None:
+        raise BlockingIOError(11, "Resource temporarily unavailable")
+
+    monkeypatch.setattr("vani.render.plots.drawing.subprocess.run", refuse)
+    with pytest.raises(InputError, match="no image can be drawn: Resource temporarily unavailable"):
+        IMAGE.render("svg", drawing("ops", golden("v3-cm1like-16r")))
+
+
 def test_plot_over_time_without_calls_explains_the_remedy():
     why = "the trace is gone"
     assert draw("heat-map", golden("v3-cm1like-16r"), heat=why).why == why

@@ -261,11 +261,14 @@ def images(to: str, specs: Sequence[dict[str, Any]], **options: object) -> list[
     # No plot refers to another place, and a specification must not load anything either.
     work = json.dumps((to, specs, {"vl_version": _VEGA_LITE, "allowed_base_urls": [], **options}))
     # -P: a file in the current folder must not replace a module.
-    run = subprocess.run([sys.executable, "-P", "-c", _DRAW], input=work.encode(), capture_output=True, check=False)
+    todo = "raise the limits of memory and processes (ulimit -v, -u)"
+    try:
+        run = subprocess.run([sys.executable, "-P", "-c", _DRAW], input=work.encode(), capture_output=True, check=False)
+    except OSError as error:
+        raise InputError(f"no image can be drawn: {error.strerror}", todo=todo) from error
     if run.returncode:
         last = run.stderr.decode(errors="replace").strip().rpartition("\n")[2]
         why = f"its process ended by signal {-run.returncode}" if run.returncode < 0 else one_line(last)[:200]
-        todo = "raise the limits of memory and processes (ulimit -v, -u)"
         raise InputError(f"no image can be drawn: {why}", todo=todo)
     stream, contents = BytesIO(run.stdout), []
     while size := stream.read(8):
@@ -278,9 +281,7 @@ def to_json(drawing: Drawing, *, width_mm: float = 160, style: Style = "paper", 
     return json_text(specification(drawing, width_mm=width_mm, style=style), indent=1, allow_nan=True).encode()
 
 
-def to_png(
-    drawing: Drawing, *, width_mm: float = 160, dpi: int = 300, style: Style = "paper", **_: object
-) -> bytes:
+def to_png(drawing: Drawing, *, width_mm: float = 160, dpi: int = 300, style: Style = "paper", **_: object) -> bytes:
     """Draw it with `dpi` pixels per inch; raises InputError without vl-convert."""
     return images("png", [specification(drawing, width_mm=width_mm, style=style)], ppi=dpi)[0]
 
@@ -307,8 +308,7 @@ def _on_paper(svg: str) -> str:
 
 def own_names(svg: str, kind: str) -> str:
     """Renumber an image's references: Vega continues numbers from image to image, and two may be in one page."""
-    ids = re.findall(r'<(?:linearGradient|radialGradient|clipPath) id="([^"]+)"', svg)
-    for i, name in enumerate(dict.fromkeys(ids)):
+    for i, name in enumerate(dict.fromkeys(re.findall(r'<(?:(?:linear|radial)Gradient|clipPath) id="([^"]+)"', svg))):
         for before, after in (('id="', '"'), ('="url(#', ')"')):
             svg = svg.replace(f"{before}{name}{after}", f"{before}{kind}-{i}{after}")
     return svg
