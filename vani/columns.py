@@ -12,6 +12,9 @@ from numpy.typing import NDArray
 
 from vani.kernels.signatures import Column
 
+Int8s = NDArray[np.int8]
+Int16s = NDArray[np.int16]
+Int32s = NDArray[np.int32]
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]

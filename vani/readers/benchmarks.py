@@ -10,10 +10,10 @@ import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 from vani.errors import InputError
-from vani.readers.files import readable
+from vani.readers.files import head_of, readable
 from vani.schema.benchmark import Benchmark, BenchmarkPhase
 from vani.units import GiB, KiB, MiB, counted, format_rate
 
@@ -73,11 +73,7 @@ class Output:
 
 def is_output(path: Path) -> bool:
     """Whether a file begins like IOR or mdtest output, after anything a launcher may print."""
-    try:
-        with path.open("rb") as file:
-            head = file.read(_HEAD).decode("utf-8", "replace")
-    except (OSError, ValueError):
-        return False
+    head = head_of(path, _HEAD).decode("utf-8", "replace")
     return any(pattern.search(head) for pattern in (_IOR, _MDTEST, _JSON))
 
 
@@ -268,13 +264,18 @@ def read_result(path: Path) -> Benchmark:
     if not outputs:
         raise InputError(problems[0], where=path, todo="give the whole output, or run it again")
     phases = [
-        _phase(f"{name} {outcome.what}", outcome.rate, output, outcome.seconds, opening=outcome.opening_share)
+        _phase(
+            *(f"{name} {outcome.what}", outcome.rate, output, outcome.seconds),
+            is_data=output.tool == "ior",
+            opening=outcome.opening_share,
+        )
         for name, output in outputs.items()
         for outcome in output.outcomes
     ]
     first = next(iter(outputs.values()))
-    return _with_facts(
-        Benchmark(tool=first.tool, version=first.version, phases=phases, problems=problems + _cut(outputs)), outputs
+    facts = _facts(first.tool, outputs, {})
+    return Benchmark(
+        tool=first.tool, version=first.version, phases=phases, problems=problems + _cut(outputs), **facts
     )
 
 
@@ -323,35 +324,32 @@ def _of_io500(summary: Path, outputs: dict[str, Output], problems: list[str]) ->
         problems.append(f"{summary.name} ends before its score: {len(phases)} of {_PHASES} phases are there")
     elif len(phases) < _PHASES:
         problems.append(f"{counted(_PHASES - len(phases), 'phase')} of {_PHASES} did not run or have no rate")
-    result = Benchmark(
+    return Benchmark(
         tool="io500",
         version=version[1] if version else None,
         valid=all(phase.valid for phase in phases) and (score is None or "INVALID" not in score[2]),
         score=float(score[1]) if score is not None else None,
         phases=phases,
         problems=problems + _cut(outputs),
+        **_facts("io500", outputs, _settings(summary.parent)),
     )
-    return _with_facts(result, outputs, _settings(summary.parent))
 
 
-def _with_facts(result: Benchmark, outputs: dict[str, Output], settings: dict[str, str] | None = None) -> Benchmark:
-    """Add facts about the whole run from outputs and settings."""
-    settings = settings or {}
+def _facts(tool: str, outputs: dict[str, Output], settings: dict[str, str]) -> dict[str, Any]:
+    """Facts about the whole run, from outputs and settings."""
     shared = next((o for name, o in outputs.items() if "hard" in name and o.tool == "ior"), None) or next(
         (o for o in outputs.values() if o.tool == "ior"), None
     )
     options = shared.options if shared is not None else {}
     kind = options.get("type")
     any_of = _any_of(outputs)
-    return result.model_copy(
-        update={
-            "nodes": any_of.nodes if any_of else None,
-            "processes": (any_of.processes if any_of else None) or count_of(settings.get("procs")),
-            "api": (options.get("api") or settings.get("api") or "").split(" ")[0] or None,
-            "collective": None if kind is None else kind == "collective",
-            "folder": _folder(result.tool, options, outputs) or settings.get("datadir"),
-        }
-    )
+    return {
+        "nodes": any_of.nodes if any_of else None,
+        "processes": (any_of.processes if any_of else None) or count_of(settings.get("procs")),
+        "api": (options.get("api") or settings.get("api") or "").split(" ")[0] or None,
+        "collective": None if kind is None else kind == "collective",
+        "folder": _folder(tool, options, outputs) or settings.get("datadir"),
+    }
 
 
 def _phase(
@@ -360,13 +358,11 @@ def _phase(
     output: Output | None,
     seconds: float | None,
     *,
-    is_data: bool | None = None,
+    is_data: bool,
     valid: bool = True,
     opening: float | None = None,
 ) -> BenchmarkPhase:
     nodes, processes = (output.nodes, output.processes) if output is not None else (None, None)
-    if is_data is None:
-        is_data = output is not None and output.tool == "ior"
     return BenchmarkPhase(
         name=name,
         rate=rate,

@@ -9,7 +9,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from vani.calls import CALLS, Layer
-from vani.columns import Bools, Ints, to_arrow
+from vani.columns import Bools, Int8s, Int32s, Ints, to_arrow
 from vani.readers.nesting import Nesting
 from vani.readers.positions import Positions
 from vani.readers.signatures import NO_VALUE, OpenHandles, Signatures, claimed
@@ -20,16 +20,16 @@ from vani.readers.trace_reader import BATCH_ROWS, Piece
 class Rows:
     """Calls of some ranks, ordered by rank and start time; each array has shape (n,)."""
 
-    rank: NDArray[np.int32]
+    rank: Int32s
     signatures: Signatures
-    ids: NDArray[np.int32]
+    ids: Int32s
     """Signature id of each call."""
     start: Ints
     """Nanoseconds."""
     duration: Ints
     value: Ints | None = None
     """Offset, distance or length of each call; None if the signatures' values apply."""
-    origin: NDArray[np.int8] | None = None
+    origin: Int8s | None = None
     """Origin of each call; None if unknown."""
 
 
@@ -119,7 +119,7 @@ def note_calls(piece: Piece, functions: Sequence[str], count: Ints, first: int, 
             piece.functions[name] = piece.functions.get(name, 0) + often
 
 
-def note_renames(piece: Piece, rank: NDArray[np.int32], file: NDArray[np.int32], rows: Rows) -> None:
+def note_renames(piece: Piece, rank: Int32s, file: Int32s, rows: Rows) -> None:
     """Add renamed files to the summary of some ranks; `rank` and `file` belong to the calls in `rows`."""
     target = rows.signatures.rename_to
     if target.max(initial=-1) < 0:

@@ -61,6 +61,15 @@ def files_of(path: Path, is_part: Callable[[str], bool]) -> list[Path]:
     return in_natural_order([entry for entry in entries_of(path) if is_part(entry.name) and entry.is_file()])
 
 
+def head_of(path: Path, size: int) -> bytes:
+    """The first bytes of a file; none if it cannot be read."""
+    try:
+        with path.open("rb") as file:
+            return file.read(size)
+    except (OSError, ValueError):
+        return b""
+
+
 _SAMPLE = 4096
 """Bytes of each file that are hashed, for file systems with unreliable times."""
 

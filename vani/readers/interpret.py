@@ -3,10 +3,9 @@
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from vani.calls import DIRECT, LOCK, SYNCHRONOUS, Flag, Kind, Layer
-from vani.columns import Bools, Ints, scalar, texts, to_arrow, to_numpy
+from vani.columns import Bools, Int16s, Int32s, Ints, scalar, texts, to_arrow, to_numpy
 from vani.readers import signatures as limits
 from vani.readers.functions import Meaning, PositionRule, datatype_bytes, meaning_of
 from vani.readers.paths import PathTable
@@ -229,13 +228,13 @@ def _fill(
     s.flags[rows], s.rule[rows] = flags, rule
 
 
-def _named(column: pa.Array, codes: NDArray[np.int32]) -> NDArray[np.int32]:
+def _named(column: pa.Array, codes: Int32s) -> Int32s:
     # The tracer writes these where it knows no path.
     nameless = pc.is_in(column, value_set=pc.cast(texts(["???", "NULL", "%p", ""]), column.type))
     return np.where(to_numpy(nameless), -1, codes).astype(np.int32)
 
 
-def open_flags(bits: Ints) -> NDArray[np.int16]:
+def open_flags(bits: Ints) -> Int16s:
     """`Flag`s from the second argument of open, shape (n,); none where it is `NO_VALUE`."""
     bits = np.where(bits == NO_VALUE, 0, bits)
     flags = np.zeros(len(bits), np.int16)

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vani.calls import Flag, Layer
-from vani.columns import Bools, Ints
+from vani.columns import Bools, Int8s, Int16s, Int32s, Ints
 from vani.readers.positions import stable_order
 
 Columns = dict[str, NDArray[Any]]
@@ -26,9 +26,7 @@ LIBRARIES = tuple(range(Layer.MPIIO, Layer.NETCDF + 1))
 """Library layers; a library uses those with lower numbers."""
 
 
-def unsurrounded(
-    layer: NDArray[np.int8], origin: NDArray[np.int8] | None
-) -> tuple[NDArray[np.int8], NDArray[np.int16]]:
+def unsurrounded(layer: Int8s, origin: Int8s | None) -> tuple[Int8s, Int16s]:
     """`via` and `within` of calls that are inside no traced call, shape (n,) each."""
     own = (np.int16(1) << layer.astype(np.int16)).astype(np.int16)
     if origin is None:
@@ -38,14 +36,12 @@ def unsurrounded(
     return via, np.where(by_library, own | (np.int16(1) << via.astype(np.int16)), own).astype(np.int16)
 
 
-def made_by_library(layer: NDArray[np.int8], origin: NDArray[np.int8]) -> Bools:
+def made_by_library(layer: Int8s, origin: Int8s) -> Bools:
     """Whether each call was made by a library of a higher layer than its own; shape (n,), bool."""
     return (origin > layer) & (origin >= Layer.MPIIO) & (origin <= Layer.NETCDF)
 
 
-def outermost(
-    own: NDArray[np.int8], around: NDArray[np.int8], layer: NDArray[np.int8], origin: NDArray[np.int8]
-) -> NDArray[np.int8]:
+def outermost(own: Int8s, around: Int8s, layer: Int8s, origin: Int8s) -> Int8s:
     """`via` of calls within others, shape (n,); `own` is their layer, `around` the layer of the calls around them.
 
     MPI finishes non-blocking file operations in calls such as MPI_Wait, which belong to no file library themselves.
@@ -93,15 +89,15 @@ class Nesting:
 
     def resolve(
         self,
-        rank: NDArray[np.int32],
-        thread: NDArray[np.int32],
-        depth: NDArray[np.int8],
-        layer: NDArray[np.int8],
+        rank: Int32s,
+        thread: Int32s,
+        depth: Int8s,
+        layer: Int8s,
         start: Ints,
         duration: Ints,
-        flags: NDArray[np.int16],
-        origin: NDArray[np.int8] | None = None,
-    ) -> tuple[NDArray[np.int8], NDArray[np.int16]]:
+        flags: Int16s,
+        origin: Int8s | None = None,
+    ) -> tuple[Int8s, Int16s]:
         """Find the layer of the outermost call around each call, and all layers around it.
 
         Sets `Flag.NESTED` in `flags` in place. `origin` has the origin of each call, see `call_sites.Origins.of`.
@@ -126,14 +122,8 @@ class Nesting:
         return via, within
 
     def _below(
-        self,
-        rank: NDArray[np.int32],
-        thread: NDArray[np.int32],
-        depth: NDArray[np.int8],
-        layer: NDArray[np.int8],
-        origin: NDArray[np.int8] | None,
-        flags: NDArray[np.int16],
-    ) -> tuple[NDArray[np.int8], NDArray[np.int16]]:
+        self, rank: Int32s, thread: Int32s, depth: Int8s, layer: Int8s, origin: Int8s | None, flags: Int16s
+    ) -> tuple[Int8s, Int16s]:
         via, within = unsurrounded(layer, origin)
         nowhere = np.full(len(layer), -1, np.int8) if origin is None else origin
         columns: Columns = {"thread": thread, "depth": depth, "layer": layer, "via": via, "within": within}
@@ -155,14 +145,7 @@ class Nesting:
         self._open = calls.last_of(np.flatnonzero(calls.key >> 32 == calls.key[-1] >> 32), depth)
         return calls.in_order(via), calls.in_order(within)
 
-    def _around(
-        self,
-        rank: NDArray[np.int32],
-        layer: NDArray[np.int8],
-        own: NDArray[np.int16],
-        start: Ints,
-        end: Ints,
-    ) -> tuple[NDArray[np.int8], NDArray[np.int16]]:
+    def _around(self, rank: Int32s, layer: Int8s, own: Int16s, start: Ints, end: Ints) -> tuple[Int8s, Int16s]:
         via, within = layer.copy(), own.copy()
         widest = np.full(len(layer), -1, np.int64)
         bounds = np.append(np.flatnonzero(np.append(True, rank[1:] != rank[:-1])), len(rank))
@@ -192,14 +175,8 @@ class Nesting:
         return via, within
 
     def _behind(
-        self,
-        rank: NDArray[np.int32],
-        thread: NDArray[np.int32],
-        layer: NDArray[np.int8],
-        origin: NDArray[np.int8] | None,
-        via: NDArray[np.int8],
-        within: NDArray[np.int16],
-    ) -> tuple[NDArray[np.int8], NDArray[np.int16]]:
+        self, rank: Int32s, thread: Int32s, layer: Int8s, origin: Int8s | None, via: Int8s, within: Int16s
+    ) -> tuple[Int8s, Int16s]:
         """Replace `via` and `within`, which were found by times, where origins are known."""
         if int(rank[0]) != self._rank:
             self._last = []
@@ -222,7 +199,7 @@ class Nesting:
 class _Calls:
     """Columns of calls, those of the previous batch that are still open first, in order of rank and thread."""
 
-    def __init__(self, opened: list[Opened], rank: NDArray[np.int32], columns: Columns) -> None:
+    def __init__(self, opened: list[Opened], rank: Int32s, columns: Columns) -> None:
         self.ghosts = len(opened)
         whole = {
             name: np.concatenate((np.array([getattr(o, name) for o in opened], column.dtype), column))
@@ -248,7 +225,7 @@ class _Calls:
         real = outer[parent]
         return rows[real], parent[real]
 
-    def last_of(self, rows: Ints, kind: NDArray[np.int8]) -> list[Opened]:
+    def last_of(self, rows: Ints, kind: Int8s) -> list[Opened]:
         """The last call of each thread and kind among `rows`, which are of one rank; by thread and kind."""
         backwards = rows[::-1]
         thread = self.key & 0xFFFFFFFF

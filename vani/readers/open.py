@@ -18,7 +18,7 @@ import numpy as np
 from vani.calls import FileClass
 from vani.errors import InputError, TraceError, UnknownFormatError, VaniError
 from vani.plug_ins import described, plug_ins
-from vani.readers.darshan import SUFFIXES, is_darshan, is_darshan_part, is_named_darshan, is_parser_text
+from vani.readers.darshan import SUFFIXES, is_darshan, is_named_darshan, is_parser_text
 from vani.readers.dftracer import is_dftracer, is_dftracer_part
 from vani.readers.files import entries_of, explained, in_natural_order
 from vani.readers.otf2 import is_otf2, is_otf2_part
@@ -53,7 +53,8 @@ BUILT_IN = (
     # A Recorder trace may contain converted copies of itself; the original has more detail.
     Format("recorder", is_recorder, RecorderReader, is_recorder_part, has_recorder_parts),
     Format("parquet", is_parquet, open_parquet, is_parquet_part, is_converted),
-    Format("darshan", is_darshan, _open_darshan, is_darshan_part, is_named_darshan),
+    # A log is a single file.
+    Format("darshan", is_darshan, _open_darshan, lambda _: False, is_named_darshan),
     Format("dftracer", is_dftracer, _on_use("dftracer.reader.DFTracerReader"), is_dftracer_part),
     Format("otf2", is_otf2, _on_use("otf2.reader.Otf2Reader"), is_otf2_part),
     Format("strace", is_strace, _on_use("strace.reader.StraceReader"), is_strace_part, is_named_strace),

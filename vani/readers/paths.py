@@ -27,10 +27,9 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from vani.calls import FILES, FileClass, Flag, Layer
-from vani.columns import Bools, Ints, small_table, to_arrow, to_numpy
+from vani.columns import Bools, Int8s, Int32s, Ints, small_table, to_arrow, to_numpy
 from vani.readers.signatures import Signatures, by_text
 
 _SHARED_LIBRARY = re.compile(r"\.so(\.\d+)*$")
@@ -108,12 +107,12 @@ class PathTable:
             self._code[spelling] = code
         return code
 
-    def codes(self, spellings: pa.Array) -> NDArray[np.int32]:
+    def codes(self, spellings: pa.Array) -> Int32s:
         """Codes of many paths, shape (n,); each distinct path is looked up once."""
         return by_text(spellings, self.code)
 
 
-def complete_relative_paths(file: NDArray[np.int32], layer: NDArray[np.int8], paths: Sequence[str]) -> None:
+def complete_relative_paths(file: Int32s, layer: Int8s, paths: Sequence[str]) -> None:
     """Replace a library call's relative path by the absolute path that ends with it, if there is exactly one.
 
     HDF5, NetCDF and MPI-IO calls have the path as the program gave it; the file-system calls that they make have it
@@ -183,7 +182,7 @@ PYTHON = re.compile(r"/python\d|\.pyc?$|/(?:site|dist)-packages(?:/|$)")
 """Python's files: they are often on the file system that all nodes share, and count as data everywhere."""
 
 
-def classes_of(paths: Sequence[str], passing: Sequence[int], standard: Bools) -> NDArray[np.int8]:
+def classes_of(paths: Sequence[str], passing: Sequence[int], standard: Bools) -> Int8s:
     """`FileClass` of each file, shape (paths,), where its path alone does not determine one.
 
     Parameters
@@ -265,7 +264,7 @@ def padded(marks: Bools, length: int) -> Bools:
     return marks[:length] if len(marks) >= length else np.append(marks, np.zeros(length - len(marks), np.bool_))
 
 
-def marked(marks: Bools, codes: NDArray[np.int32]) -> Bools:
+def marked(marks: Bools, codes: Int32s) -> Bools:
     """Set the marks of some numbers, in place if they fit."""
     needed = int(codes.max(initial=-1)) + 1
     if needed > len(marks):
@@ -277,7 +276,7 @@ def marked(marks: Bools, codes: NDArray[np.int32]) -> Bools:
 _FILES_AT_ONCE = 1 << 16
 
 
-def file_table(paths: Sequence[str], probes: Bools | None, classes: NDArray[np.int8] | None = None) -> pa.Table:
+def file_table(paths: Sequence[str], probes: Bools | None, classes: Int8s | None = None) -> pa.Table:
     """`vani.calls.FILES` for paths by code.
 
     Parameters

@@ -30,7 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vani.calls import Flag, Kind
-from vani.columns import Bools, Floats, Ints, distinct
+from vani.columns import Bools, Floats, Int8s, Int16s, Int32s, Ints, distinct
 from vani.readers.functions import PositionRule
 from vani.readers.signatures import MAX_OFFSET, NO_VALUE
 from vani.readers.trace_reader import Piece
@@ -40,7 +40,7 @@ USED, GONE, ASSUMED = 1, 2, 4
 opened since; only O_CREAT suggests that it is empty, and it was not read or written since."""
 
 
-def _behind_removal(rule: NDArray[np.int8], group: Ints, gone: Bools) -> Bools:
+def _behind_removal(rule: Int8s, group: Ints, gone: Bools) -> Bools:
     """Opens of names that were removed and not opened since; rows in order, `gone` by group before them."""
     name_changes = np.flatnonzero((rule == PositionRule.OPEN) | (rule == PositionRule.GONE))
     behind = np.zeros(len(rule), np.bool_)
@@ -57,7 +57,7 @@ def _behind_removal(rule: NDArray[np.int8], group: Ints, gone: Bools) -> Bools:
 class BatchEnds:
     """Ends of files within a batch, for processes that do not share the file."""
 
-    def __init__(self, calls: _Calls, end0: Ints, past0: NDArray[np.int8], own: Bools) -> None:
+    def __init__(self, calls: _Calls, end0: Ints, past0: Int8s, own: Bools) -> None:
         """Find the calls that determine a file's length.
 
         Parameters
@@ -116,8 +116,8 @@ class BatchEnds:
 
     @staticmethod
     def _read_before_written(
-        calls: _Calls, bounds: Ints, settle: Ints, begins: Ints, past0: NDArray[np.int8]
-    ) -> tuple[Ints, NDArray[np.int8]]:
+        calls: _Calls, bounds: Ints, settle: Ints, begins: Ints, past0: Int8s
+    ) -> tuple[Ints, Int8s]:
         """Reads of files that only O_CREAT suggests to be empty, and groups in which that is still undecided.
 
         Parameters
@@ -213,7 +213,7 @@ class FileStates(NamedTuple):
     end: Ints
     append: Bools
     """Whether writes append."""
-    past: NDArray[np.int8]
+    past: Int8s
     """Bits `USED`, `GONE`, `ASSUMED`."""
 
     @classmethod
@@ -264,14 +264,14 @@ class Positions:
 
     def resolve(
         self,
-        rank: NDArray[np.int32],
-        file: NDArray[np.int32],
-        rule: NDArray[np.int8],
-        kind: NDArray[np.int8],
+        rank: Int32s,
+        file: Int32s,
+        rule: Int8s,
+        kind: Int8s,
         value: Ints,
         size: Ints,
-        flags: NDArray[np.int16],
-        rename_to: NDArray[np.int32] | None = None,
+        flags: Int16s,
+        rename_to: Int32s | None = None,
     ) -> Ints:
         """Offsets of one batch, shape (n,), `NO_VALUE` if unknown; adds `Flag.APPEND` to `flags` in place.
 
@@ -356,7 +356,7 @@ class Positions:
         return offset
 
 
-def _past(calls: _Calls, before: NDArray[np.int8]) -> NDArray[np.int8]:
+def _past(calls: _Calls, before: Int8s) -> Int8s:
     """`USED` and `GONE` of each group after the batch."""
     rule, first = calls.rule, np.flatnonzero(calls.starts)
     used = np.logical_or.reduceat(calls.uses, first) | ((before & USED) != 0)
@@ -373,11 +373,11 @@ class _Calls:
     def __init__(
         self,
         starts: Bools,
-        rule: NDArray[np.int8],
+        rule: Int8s,
         writes: Bools,
         value: Ints,
         size: Ints,
-        flags: NDArray[np.int16],
+        flags: Int16s,
         appends: Bools,
         before: Ints,
     ) -> None:

@@ -14,7 +14,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from vani.calls import FileClass
-from vani.columns import Bools, Ints, distinct, to_arrow, to_numpy
+from vani.columns import Bools, Int8s, Int32s, Ints, distinct, to_arrow, to_numpy
 from vani.errors import TraceError, os_errors_as
 from vani.readers.delivery import Delivery, Rows
 from vani.readers.files import Identified
@@ -36,7 +36,7 @@ _IN_MEMORY = 1 << 26
 class _StoredBatch:
     at: int
     size: int
-    numbers: NDArray[np.int32]
+    numbers: Int32s
     """Numbers of which the batch has rows, ascending."""
 
 
@@ -93,7 +93,7 @@ class Known:
     """Number of ranks that use each file."""
     probes: Bools | None = None
     """Paths that were only probed; None if unknown."""
-    classes: NDArray[np.int8] | None = None
+    classes: Int8s | None = None
     """`FileClass` by file, where its path alone does not determine the class; None if unknown."""
     problems: list[str]
 
@@ -103,7 +103,7 @@ class KnownRows(Known):
     """The same with the rows of all calls, which are delivered rank by rank."""
 
     rows: Spool
-    rank_of: NDArray[np.int32]
+    rank_of: Int32s
     """Rank of each thread or process by which `rows` finds batches; -1 for those that are left out."""
     first_ns: int = 0
     """Time of the first call on the clock of the rows."""
@@ -368,7 +368,7 @@ def users_of(pairs: Ints, files: int) -> Ints:
     return np.bincount(pairs & 0xFFFFFFFF, minlength=files).astype(np.int64)
 
 
-def calls_of_ranks(rank_of: NDArray[np.int32], calls: Ints) -> Ints:
+def calls_of_ranks(rank_of: Int32s, calls: Ints) -> Ints:
     """Calls per rank from those of each thread or process."""
     return np.bincount(rank_of[rank_of >= 0], calls[rank_of >= 0]).astype(np.int64)
 

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from vani.calls import MAX_SUM
-from vani.columns import Bools, Ints, distinct, to_numpy
+from vani.columns import Bools, Int8s, Int16s, Int32s, Ints, distinct, to_numpy
 
 NO_VALUE = np.iinfo(np.int64).min
 """Marks a missing integer."""
@@ -64,7 +64,7 @@ class HandleTable:
     def __len__(self) -> int:
         return len(self._code)
 
-    def codes(self, layer: int, column: pa.Array) -> NDArray[np.int32]:
+    def codes(self, layer: int, column: pa.Array) -> Int32s:
         """Codes of many ids, shape (n,)."""
         codes = [self._code.setdefault(f"{layer} {text}", len(self._code)) for text in column.to_pylist()]
         return np.array(codes, dtype=np.int32)
@@ -87,15 +87,9 @@ class OpenHandles:
         now = self.before(rank) | bound
         self._rank, self._bound = rank, {handle: file for handle, file in now.items() if file >= 0}
 
-    def resolve(
-        self,
-        rank: NDArray[np.int32],
-        handle: NDArray[np.int32],
-        binds: Bools,
-        file: NDArray[np.int32],
-    ) -> None:
+    def resolve(self, rank: Int32s, handle: Int32s, binds: Bools, file: Int32s) -> None:
         """Fill `file` in place for calls that have a handle and do not bind one."""
-        rows = np.flatnonzero(handle >= 0)
+        rows, last = np.flatnonzero(handle >= 0), dict[int, int]()
         if len(rows):
             key = rank[rows].astype(np.int64) * self._count + handle[rows]
             order = np.argsort(key, kind="stable")
@@ -113,14 +107,10 @@ class OpenHandles:
                 bound = np.where(bind[source], bound, before[source])
             unbound = ~bind
             file[rows[unbound]] = bound[unbound]
-            last = int(rank[-1])
-            if last != self._rank:
-                self._rank, self._bound = last, {}
-            ends = np.append(starts[1:], True) & (rank[rows] == last)
-            at = np.flatnonzero(ends)
-            self._bound.update(zip(handle[rows[at]].tolist(), file[rows[at]].tolist(), strict=True))
-        elif len(rank) and int(rank[-1]) != self._rank:
-            self._rank, self._bound = int(rank[-1]), {}
+            at = np.flatnonzero(np.append(starts[1:], True) & (rank[rows] == rank[-1]))
+            last = dict(zip(handle[rows[at]].tolist(), file[rows[at]].tolist(), strict=True))
+        if len(rank):
+            self.keep(int(rank[-1]), last)
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,7 +132,7 @@ class CallTable:
     thread: Ints
     func: Ints
     depth: Ints
-    site: NDArray[np.int32]
+    site: Int32s
     count: Ints | None
     args: pa.ListArray
 
@@ -154,29 +144,29 @@ class CallTable:
 class Signatures:
     """Columns by signature id, shape (n,) each; `NO_VALUE` or -1 marks missing values."""
 
-    func: NDArray[np.int16]
-    layer: NDArray[np.int8]
-    kind: NDArray[np.int8]
-    depth: NDArray[np.int8]
-    site: NDArray[np.int32]
+    func: Int16s
+    layer: Int8s
+    kind: Int8s
+    depth: Int8s
+    site: Int32s
     """Number of the call site within the calling rank, or -1."""
-    thread: NDArray[np.int32]
-    file: NDArray[np.int32]
+    thread: Int32s
+    file: Int32s
     bytes: Ints
-    rule: NDArray[np.int8]
-    flags: NDArray[np.int16]
+    rule: Int8s
+    flags: Int16s
     value: Ints
     """Offset, seek distance or new length, before patterns are resolved."""
     slope: Ints
     """a of an interprocess pattern `a*r+b` (b is `value`), or 0."""
-    slope_group: NDArray[np.int8]
+    slope_group: Int8s
     """Function whose groups r refers to, or -1."""
-    running: NDArray[np.int8]
+    running: Int8s
     """Function whose offsets are stored as differences, or -1."""
-    handle: NDArray[np.int32]
+    handle: Int32s
     """Code of the id that names the file, or -1."""
     binds: Bools
-    rename_to: NDArray[np.int32]
+    rename_to: Int32s
     unnamed: list[int] = field(default_factory=list)
     """Numbers of functions that the trace does not name."""
     unbelieved: dict[str, str] = field(default_factory=dict)
@@ -258,9 +248,9 @@ class Codes:
         return number
 
 
-def by_text(column: pa.Array, number: Callable[[str], int], null: int = -1) -> NDArray[np.int32]:
+def by_text(column: pa.Array, number: Callable[[str], int], null: int = -1) -> Int32s:
     """A number for each row, shape (n,), computed once for each distinct text; `null` for null."""
     encoded = pc.dictionary_encode(column)
     lookup = np.array([*(number(text) for text in encoded.dictionary.to_pylist()), null], np.int32)
-    numbers: NDArray[np.int32] = lookup[to_numpy(encoded.indices, len(lookup) - 1)]
+    numbers: Int32s = lookup[to_numpy(encoded.indices, len(lookup) - 1)]
     return numbers

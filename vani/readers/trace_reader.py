@@ -185,11 +185,6 @@ class TellsCallSites(Protocol):
         """See `TraceReader.batches`; with `call_sites`, each batch also has the column `vani.calls.CALL_SITE`."""
 
 
-def _any_name(name: str) -> bool:
-    del name
-    return True
-
-
 @dataclass(frozen=True, eq=False)
 class Format:
     """A trace format: how to recognise and read it."""
@@ -200,7 +195,7 @@ class Format:
     so it must read little; `open` explains a damaged trace."""
     open: Callable[[Path], TraceReader]
     """Makes the reader, without reading calls. Raises TraceError or UnknownFormatError."""
-    is_part: Callable[[str], bool] = _any_name
+    is_part: Callable[[str], bool] = lambda _: True
     """Returns from a file's name whether it would be read as part of a trace that is a folder."""
     probe_unnamed: Callable[[Path], bool] | None = None
     """Like `probe`, for a path that the user did not name, among files next to traces; None means `probe`."""

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from vani.calls import FUNCTIONS, FileClass, Flag, Kind, Layer
-from vani.columns import Bools, Ints, distinct, small_table, to_numpy
+from vani.columns import Bools, Int8s, Int32s, Ints, distinct, small_table, to_numpy
 from vani.errors import TraceError
 from vani.readers.dftracer import logs_of
 from vani.readers.dftracer.events import AGGREGATED, COMPLETE, EventParser, LineReader
@@ -60,7 +60,7 @@ class DFTracerLog(KnownLog):
     """Whether each process is a rank of MPI or of another launcher, or was started by one."""
     pairs: Ints
     """Process << 32 | number of a file name, ascending."""
-    files: NDArray[np.int32]
+    files: Int32s
     """File of each of `pairs`."""
     functions: list[Call]
     """Meaning of each function."""
@@ -277,7 +277,7 @@ class _Scan:
         lengths = np.where(rows["length"] == NO_VALUE, -1, rows["length"])[mapped]
         self._maps.update(zip(pair[mapped].tolist(), lengths.tolist(), strict=True))
 
-    def _resolve(self) -> tuple[PathTable, NDArray[np.int32]]:
+    def _resolve(self) -> tuple[PathTable, Int32s]:
         """The trace's files, and the file of each pair; relative names begin in a process's working directory."""
         table, name = PathTable(), self._processes.name
         files = np.empty(len(self._pairs), np.int32)
@@ -289,9 +289,7 @@ class _Scan:
             files[at] = table.code(path)
         return table, files
 
-    def _taking_part(
-        self, files: NDArray[np.int32], paths: list[str], classes: NDArray[np.int8], apps: list[str]
-    ) -> Bools:
+    def _taking_part(self, files: Int32s, paths: list[str], classes: Int8s, apps: list[str]) -> Bools:
         """Mark the processes of apps that work on data: on more files than an interpreter or a loader reads."""
         data = np.fromiter(
             (
@@ -421,7 +419,7 @@ class DFTracerReader(LogReader[DFTracerLog]):
             missing=known.missing if is_own[0] else Missing(0, None),
         )
 
-    def _layers(self, column: Columns) -> NDArray[np.int8]:
+    def _layers(self, column: Columns) -> Int8s:
         return np.array([call.layer for call in self.known.functions], np.int8)[column["func"]]
 
     def _ties(self, column: Columns) -> tuple[NDArray[Any], ...]:
@@ -433,7 +431,7 @@ class DFTracerReader(LogReader[DFTracerLog]):
         files = {"file": self._files(column, "name"), "rename_to": self._files(column, "rename_to")}
         return {"layer": self._layers(column), "thread": column["tid"], **files}
 
-    def _files(self, column: Columns, name: str) -> NDArray[np.int32]:
+    def _files(self, column: Columns, name: str) -> Int32s:
         """The file of each call, -1 for none; a relative name is resolved in its process's working directory."""
         known, files = self.known, np.full(len(column["start"]), -1, np.int32)
         rows = np.flatnonzero(column[name] >= 0)

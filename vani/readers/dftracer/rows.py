@@ -11,10 +11,9 @@ from functools import cache
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from vani.calls import FAILED, LOCK, Flag, Kind, Layer
-from vani.columns import Bools, Ints, to_arrow, to_numpy
+from vani.columns import Bools, Int8s, Int16s, Int32s, Ints, to_arrow, to_numpy
 from vani.readers.functions import Meaning, PositionRule, layer_of, meaning_of
 from vani.readers.interpret import LOCKS, mode_flags, open_flags
 from vani.readers.scanned import Columns, row_schema
@@ -115,7 +114,7 @@ _SEEKS = (PositionRule.SEEK_SET, PositionRule.SEEK_CUR, PositionRule.SEEK_END)
 class NameCodes(Codes):
     """Numbers of a trace's file names."""
 
-    def of(self, column: pa.Array) -> NDArray[np.int32]:
+    def of(self, column: pa.Array) -> Int32s:
         """Numbers of many texts, shape (n,); -1 for null."""
         return by_text(column, self.number)
 
@@ -227,7 +226,7 @@ def _sizes(kind: Ints, returned: Ints, integers: Callable[[str], Ints]) -> Ints:
     return size
 
 
-def _seek(seeks: Bools, integers: Callable[[str], Ints], returned: Ints, rule: NDArray[np.int8], value: Ints) -> None:
+def _seek(seeks: Bools, integers: Callable[[str], Ints], returned: Ints, rule: Int8s, value: Ints) -> None:
     """Set positions from call results; fseek returns none, and older versions did not record results."""
     if not seeks.any():
         return
@@ -242,7 +241,7 @@ def _seek(seeks: Bools, integers: Callable[[str], Ints], returned: Ints, rule: N
     rule[failed], value[failed] = PositionRule.NONE, NO_VALUE
 
 
-def _open(args: pa.StructArray, flags: NDArray[np.int16], integers: Callable[[str], Ints], returned: Ints) -> None:
+def _open(args: pa.StructArray, flags: Int16s, integers: Callable[[str], Ints], returned: Ints) -> None:
     """Add open flags, and remove those of failed opens."""
     rows = np.flatnonzero(flags & Flag.OPEN)
     if not len(rows):
@@ -256,7 +255,7 @@ def _open(args: pa.StructArray, flags: NDArray[np.int16], integers: Callable[[st
     flags[failed] |= int(FAILED)
 
 
-def _names(args: pa.StructArray, names: NameCodes) -> NDArray[np.int32]:
+def _names(args: pa.StructArray, names: NameCodes) -> Int32s:
     name = _named(args, "fhash", names)
     if (name < 0).any() and _has(args, "fname"):
         path = pc.struct_field(args, "fname")
@@ -265,7 +264,7 @@ def _names(args: pa.StructArray, names: NameCodes) -> NDArray[np.int32]:
     return name
 
 
-def _named(args: pa.StructArray, field: str, names: NameCodes) -> NDArray[np.int32]:
+def _named(args: pa.StructArray, field: str, names: NameCodes) -> Int32s:
     if not _has(args, field):
         return np.full(len(args), -1, np.int32)
     column = pc.struct_field(args, field)

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 
 from vani.columns import Ints
 from vani.errors import TraceError, UnknownFormatError
-from vani.readers.files import in_natural_order
+from vani.readers.files import files_of
 from vani.readers.trace_reader import BATCH_ROWS
 from vani.units import counted
 
@@ -48,14 +48,8 @@ def rows_left_out(rows: int, why: str) -> str:
 def find_parts(path: Path) -> list[Path]:
     """Parquet files in the directory, or else in its `_parquet`, in natural order."""
     for folder in (path, path / "_parquet"):
-        try:
-            parts = [p for p in folder.iterdir() if p.suffix == ".parquet" and p.is_file()]
-        except (FileNotFoundError, NotADirectoryError):
-            continue
-        except OSError as error:
-            raise TraceError(f"cannot be listed ({error.strerror})", where=folder) from error
-        if parts:
-            return in_natural_order(parts)
+        if folder.is_dir() and (parts := files_of(folder, lambda name: Path(name).suffix == ".parquet")):
+            return parts
     return []
 
 
@@ -227,16 +221,14 @@ class Parts:
                 pc.and_(pc.greater_equal(rank, selected.start), pc.less(rank, selected.stop)), fill_value=False
             )
             if left_out is not None and ranks is None:
-                _count(left_out, "no rank", rank.null_count)
-                negative = pc.sum(pc.less(rank, 0)).as_py() or 0
-                beyond = pc.sum(pc.greater_equal(rank, self.ranks)).as_py() or 0
-                _count(left_out, "a rank below 0", negative)
-                _count(left_out, f"a rank of {self.ranks:,} or more", beyond)
+                left_out["no rank"] += rank.null_count
+                left_out["a rank below 0"] += pc.sum(pc.less(rank, 0)).as_py() or 0
+                left_out[f"a rank of {self.ranks:,} or more"] += pc.sum(pc.greater_equal(rank, self.ranks)).as_py() or 0
             batch = batch.filter(inside)
         for name in _NEEDED:
             if name in columns and (lost := batch.column(name).null_count):
                 if left_out is not None:
-                    _count(left_out, f"no number in column {name}", lost)
+                    left_out[f"no number in column {name}"] += lost
                 batch = batch.filter(pc.is_valid(batch.column(name)))
         if not batch.num_rows:
             return
@@ -250,11 +242,6 @@ class Parts:
         if converted.null_count and pa.types.is_integer(target) and name not in _UNKNOWN:
             return pc.fill_null(converted, 0)
         return converted
-
-
-def _count(left_out: Counter[str], why: str, rows: int) -> None:
-    if rows:
-        left_out[why] += rows
 
 
 def _fits(kind: pa.DataType, target: pa.DataType) -> bool:

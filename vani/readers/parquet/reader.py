@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from vani.columns import Bools, Ints
+from vani.columns import Bools, Int32s, Ints
 from vani.errors import TraceError
 from vani.readers.delivery import Delivery, Rows
 from vani.readers.parquet.parts import DamagedPartError, Parts, find_parts, rows_left_out
@@ -124,7 +124,7 @@ def integers(column: pa.Array, null: int = 0) -> Ints:
     return values
 
 
-def coded(column: pa.DictionaryArray, code: Callable[[str], int]) -> NDArray[np.int32]:
+def coded(column: pa.DictionaryArray, code: Callable[[str], int]) -> Int32s:
     """Code of each row's text, looked up once per distinct text; null counts as an empty text."""
     texts = plain_texts(column.dictionary)
     lookup = np.array([code(t) for t in texts] + [code("")] * min(column.null_count, 1), dtype=np.int32)
@@ -212,7 +212,7 @@ class ParquetReader(ScannedReader[KnownTables]):
         """Calls per rank after the scan, and problems with ranks; `left_out` counts skipped rows by fault."""
         calls, problems = counter.result()
         self._parts.ranks = len(calls)
-        return calls, problems + [rows_left_out(rows, why) for why, rows in left_out.items() if "rank" in why]
+        return calls, problems + [rows_left_out(rows, why) for why, rows in (+left_out).items() if "rank" in why]
 
     @staticmethod
     def _without(wrong: Bools, column: Columns, left_out: Counter[str]) -> Columns:
@@ -258,7 +258,7 @@ class ParquetReader(ScannedReader[KnownTables]):
                 continue
             delivery = Delivery(piece, known.names, private, by_time=not known.nested, handles=self._handles)
             yield from delivery.batches(rows)
-        piece.problems += [rows_left_out(rows, why) for why, rows in left_out.items()]
+        piece.problems += [rows_left_out(rows, why) for why, rows in (+left_out).items()]
 
     def _in_pieces(
         self, group: range, private: Bools, piece: Piece, left_out: Counter[str]

@@ -15,9 +15,8 @@ from typing import ClassVar
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
-from vani.columns import Ints, distinct
+from vani.columns import Int32s, Ints, distinct
 from vani.errors import TraceError
 from vani.readers.delivery import Rows
 from vani.readers.functions import FACTS
@@ -162,11 +161,11 @@ class Recorder2ParquetReader(reader.ParquetReader):
                 )
         seen[match["series"]] = distinct(seen.get(match["series"], ranks), ranks)
 
-    def _ids(self, batch: dict[str, pa.Array]) -> NDArray[np.int32]:
+    def _ids(self, batch: dict[str, pa.Array]) -> Int32s:
         """Signature number of each row."""
         number, keys = _keys_of(batch)
         code = pc.fill_null(pc.index_in(keys, value_set=self._keys), 0)
-        ids: NDArray[np.int32] = code.to_numpy(zero_copy_only=False)[number]
+        ids: Int32s = code.to_numpy(zero_copy_only=False)[number]
         return ids
 
     @property

@@ -75,21 +75,6 @@ def spelled_whole(path: str) -> str:
     return tail if root and (root in _SYSTEM_ROOTS or root == before) else path
 
 
-class _Files:
-    """Codes of file names as spelled in the trace; -1 for names that are not files."""
-
-    def __init__(self, paths: PathTable) -> None:
-        self._paths = paths
-        self._known: dict[str, int] = dict.fromkeys(_NAMELESS, -1)
-
-    def code(self, name: str) -> int:
-        """Return the code of the file with this spelling."""
-        code = self._known.get(name)
-        if code is None:
-            code = self._known[name] = self._paths.code(spelled_whole(name))
-        return code
-
-
 class WisIOReader(reader.ParquetReader):
     """A directory of `part.*.parquet` files written by WisIO's converter."""
 
@@ -112,12 +97,13 @@ class WisIOReader(reader.ParquetReader):
     }
 
     _tick_ns = _USUAL_TICK_S * 1e9
-    _files: _Files
+    _paths: PathTable
     _names: reader.FunctionNames
 
     def _tables(self) -> reader.KnownTables:
-        names, paths, pairs = reader.FunctionNames(), PathTable(), np.empty(0, np.int64)
-        files = _Files(paths)
+        names = self._names = reader.FunctionNames()
+        paths = self._paths = PathTable()
+        pairs = np.empty(0, np.int64)
         counter, left_out = reader.RankCounter(), Counter[str]()
         nested = False
         ticks = seconds = 0.0
@@ -128,7 +114,7 @@ class WisIOReader(reader.ParquetReader):
             rank = reader.integers(batch["rank"])
             counter.add(rank)
             func = reader.coded(batch["func_id"], names.number)
-            file = reader.coded(batch["file_name"], files.code)
+            file = reader.coded(batch["file_name"], self._file)
             file[np.isin(func, _mistaken(names))] = -1
             pairs = distinct(pairs, (rank << 32 | file)[file >= 0])
             nested = nested or bool("level" in batch and (reader.integers(batch["level"]) > 0).any())
@@ -152,7 +138,6 @@ class WisIOReader(reader.ParquetReader):
             # A few wrong times dominate any sum.
             seconds, ticks = usual, 1.0
         self._tick_ns = _tick(seconds, ticks) * 1e9
-        self._files, self._names = files, names
         users = users_of(pairs, len(paths.paths))
         return reader.KnownTables(
             calls=calls, paths=paths.paths, names=names.texts, users=users, nested=nested, problems=problems
@@ -177,10 +162,14 @@ class WisIOReader(reader.ParquetReader):
                 if pa.types.is_integer(a.type)
             }
             column["func"] = reader.coded(batch["func_id"], self._names.number)
-            column["file"] = reader.coded(batch["file_name"], self._files.code)
+            column["file"] = reader.coded(batch["file_name"], self._file)
             column["duration"] = _seconds(batch["duration"])
             wrong = reader.too_long(column["duration"]) | reader.too_long(column["tmid"] * (self._tick_ns / 1e9))
             yield self._without(wrong, column, left_out)
+
+    def _file(self, name: str) -> int:
+        """Code of the file with this spelling; -1 for names that are not files."""
+        return -1 if name in _NAMELESS else self._paths.code(spelled_whole(name))
 
     def _order(self, column: Columns) -> tuple[Ints, Ints]:
         tie = column["index"] if "index" in column else np.arange(len(column["rank"]))

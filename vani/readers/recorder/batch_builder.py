@@ -11,7 +11,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from vani.calls import CALL_SITE, CALLS
-from vani.columns import Bools, Ints, distinct, to_arrow, with_validity
+from vani.columns import Bools, Int8s, Int32s, Ints, distinct, to_arrow, with_validity
 from vani.kernels import available, call, dtype_of, note
 from vani.readers.delivery import Delivery, Rows, note_calls, note_renames
 from vani.readers.nesting import LIBRARIES, Opened, unsurrounded
@@ -34,11 +34,11 @@ class Chunk(NamedTuple):
 
     rank: int
     signatures: Signatures
-    ids: NDArray[np.int32]
+    ids: Int32s
     start: Ints
     duration: Ints
     value: Ints | None
-    origin: NDArray[np.int8] | None = None
+    origin: Int8s | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,9 +47,9 @@ class _Packed:
 
     signatures: Signatures
     table: NDArray[Any]
-    files: NDArray[np.int32]
-    handles: NDArray[np.int32]
-    threads: NDArray[np.int32]
+    files: Int32s
+    handles: Int32s
+    threads: Int32s
     depths: int
 
 
@@ -174,7 +174,7 @@ class BatchBuilder(Delivery):
         files["end"] = np.where(files["known"] != 0, np.maximum(end, 0), 0)
         return files, handles
 
-    def _outer(self, packed: _Packed, rank: int) -> tuple[NDArray[Any], NDArray[np.int32]]:
+    def _outer(self, packed: _Packed, rank: int) -> tuple[NDArray[Any], Int32s]:
         """The open calls, shape (threads, depths), and the threads."""
         opened = [] if self._nesting.by_time else self._nesting.before(rank)
         waiting = distinct(np.array([o.thread for o in opened], np.int32))
@@ -203,9 +203,7 @@ class BatchBuilder(Delivery):
             file, past = files["code"].astype(np.int64), files["past"].astype(np.int8)
             self._positions.keep(rank, FileStates(file, files["position"], end, files["append"] != 0, past))
 
-    def _keep_handles(
-        self, rank: int, names: NDArray[np.int32], handles: NDArray[Any], codes: NDArray[np.int32]
-    ) -> None:
+    def _keep_handles(self, rank: int, names: Int32s, handles: NDArray[Any], codes: Int32s) -> None:
         if len(handles):
             of_rank = handles["rank"] == rank
             file = np.append(codes, np.int32(-1))[handles["file"][of_rank]]
@@ -220,7 +218,7 @@ def _open_by_time(reach: NDArray[Any]) -> list[Opened]:
     ]
 
 
-def _open(outer: NDArray[Any], threads: NDArray[np.int32], rank: int) -> list[Opened]:
+def _open(outer: NDArray[Any], threads: Int32s, rank: int) -> list[Opened]:
     """A rank's calls that may make later ones, by thread and depth."""
     slots, depths = np.nonzero(outer["rank"] == rank)
     calls = [
@@ -248,13 +246,13 @@ def _pack(s: Signatures) -> _Packed:
     return _Packed(s, table, files, handles, threads, max(0, int(s.depth.max(initial=0))) + 1)
 
 
-def _places(codes: NDArray[np.int32], searched: NDArray[np.int32]) -> Ints:
+def _places(codes: Int32s, searched: Int32s) -> Ints:
     """Position of each element of `searched` in `codes`, which contain all of them."""
     order = np.argsort(codes)
     return order[np.searchsorted(codes[order], searched)]
 
 
-def _join(chunks: list[Chunk]) -> tuple[Signatures, NDArray[np.int32]]:
+def _join(chunks: list[Chunk]) -> tuple[Signatures, Int32s]:
     first = chunks[0].signatures
     if all(c.signatures is first for c in chunks):
         return first, _concatenate([c.ids for c in chunks])

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from vani.columns import Ints, distinct
+from vani.columns import Int32s, Ints, distinct
 from vani.errors import TraceError
 from vani.kernels import call
 from vani.readers.delivery import note_calls
@@ -373,7 +373,7 @@ class CallReader:
         piece.repaired_times += clock.repaired
         piece.time_ns += clock.spent * self._meta.resolution_s * 1e9
 
-    def _expansion(self, rank: int, ahead: _Ahead) -> tuple[Signatures, Iterator[NDArray[np.int32]]] | None:
+    def _expansion(self, rank: int, ahead: _Ahead) -> tuple[Signatures, Iterator[Int32s]] | None:
         """Signatures of the rank, and its calls in order."""
         tables = self._tables
         ids = ahead.calls_of(rank)
@@ -391,13 +391,7 @@ class CallReader:
         # Ranks that share a small grammar expand it once.
         return signatures, iter((grammar.whole,))
 
-    def _offsets(
-        self,
-        rank: int,
-        signatures: Signatures,
-        ids: NDArray[np.int32],
-        running: RunningOffsets | None,
-    ) -> Ints | None:
+    def _offsets(self, rank: int, signatures: Signatures, ids: Int32s, running: RunningOffsets | None) -> Ints | None:
         position = self._tables.pattern_position
         if not position.shape[1] and running is None:
             return None
@@ -418,9 +412,9 @@ class _Ahead:
         """`ranks` lists all ranks that will be read, in order."""
         self._tables, self._ranks = tables, ranks
         self._at = 0
-        self._ids: dict[int, NDArray[np.int32]] = {}
+        self._ids: dict[int, Int32s] = {}
 
-    def calls_of(self, rank: int) -> NDArray[np.int32] | None:
+    def calls_of(self, rank: int) -> Int32s | None:
         """Ids of the rank's calls; None if its grammar is better expanded alone."""
         grammars, of_rank = self._tables.grammars, self._tables.of_rank
         if grammars is None or not grammars.is_small(int(of_rank[rank])):

@@ -15,7 +15,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from vani.calls import CALL_SITES, Layer
-from vani.columns import Ints, merged, texts, to_arrow
+from vani.columns import Int8s, Int32s, Ints, merged, texts, to_arrow
 from vani.errors import TraceError
 from vani.readers.recorder.source import Source
 from vani.units import counted
@@ -133,9 +133,7 @@ class Origins:
         Whether any site is in a library of a layer.
     """
 
-    def __init__(
-        self, kinds: Sequence[NDArray[np.int8]], of_rank: NDArray[np.int32], programs: dict[str, int]
-    ) -> None:
+    def __init__(self, kinds: Sequence[Int8s], of_rank: Int32s, programs: dict[str, int]) -> None:
         """`kinds` are distinct tables with the origin of each site; `of_rank` has indices into them, -1 for none."""
         self._lookup = [np.append(kind, np.int8(UNKNOWN)) for kind in kinds]
         self._of_rank = of_rank
@@ -154,11 +152,11 @@ class Origins:
         """Executables with the number of ranks that ran them, most frequent first; ties in rank order."""
         return dict(sorted(self._programs.items(), key=lambda item: -item[1]))
 
-    def tables(self) -> NDArray[np.int32]:
+    def tables(self) -> Int32s:
         """Shape (ranks,): ranks with equal numbers share the origin of each site; -1 if none is known."""
         return self._of_rank
 
-    def of(self, rank: int, sites: NDArray[np.int32]) -> NDArray[np.int8] | None:
+    def of(self, rank: int, sites: Int32s) -> Int8s | None:
         """Origins of a rank's calls, given their sites, shape (n,); None if none is known.
 
         An origin is the layer of the library that made the call, `Layer.USER` for the executable, or else `UNKNOWN`.
@@ -189,20 +187,20 @@ def read_origins(source: Source, ranks: int) -> Origins:
     # A wrong number of ranks may claim millions without files, which need not be searched.
     ranks_to_read = sorted([*np.flatnonzero(stored).tolist(), *absent[:_MAX_REPORTED].tolist()])
     for rank, content in zip(ranks_to_read, source.read_ranks(ranks_to_read, "callsites"), strict=True):
-        if isinstance(content, TraceError):
-            lost.append(f"rank {rank}: call sites left out, {content}")
-            continue
         try:
-            _, names, table = _parts(content, "")
+            if isinstance(content, TraceError):
+                raise content
+            where = source.where(f"{rank}.callsites")
+            _, names, table = _parts(content, where)
             # Hash only what ranks may share; the offsets may differ in every rank.
             shared_content = content[: _HEAD.size] + names + table["module"].tobytes()
             digest = hashlib.blake2b(shared_content, digest_size=16).digest()
             if digest not in seen:
-                sites = decode_call_sites(content, where="")
+                sites = decode_call_sites(content, where=where)
                 kind = kinds.setdefault(_kinds(sites).tobytes(), len(kinds))
                 seen[digest] = kind, executable_of(sites.modules)
         except TraceError as error:
-            lost.append(f"rank {rank}: call sites left out, {source.where(f'{rank}.callsites')}: {error}")
+            lost.append(f"rank {rank}: call sites left out, {error}")
             continue
         of_rank[rank], program = seen[digest]
         if program is not None:
@@ -217,7 +215,7 @@ def read_origins(source: Source, ranks: int) -> Origins:
     return origins
 
 
-def _kinds(sites: CallSites) -> NDArray[np.int8]:
+def _kinds(sites: CallSites) -> Int8s:
     """Origin of each site, without trailing unknown ones."""
     program = executable_of(sites.modules)
     layers = []

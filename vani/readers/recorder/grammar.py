@@ -11,9 +11,8 @@ from itertools import islice
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from vani.columns import Floats, Ints
+from vani.columns import Floats, Int32s, Ints
 from vani.errors import TraceError
 from vani.kernels import available, call, dtype_of, note
 from vani.units import counted, format_number
@@ -61,7 +60,7 @@ class Rules:
     levels: Sequence[Ints]
 
     @cached_property
-    def heights(self) -> NDArray[np.int32]:
+    def heights(self) -> Int32s:
         """The level of each rule, shape (rules,)."""
         heights = np.empty(len(self.bodies) - 1, dtype=np.int32)
         for height, level in enumerate(self.levels):
@@ -87,7 +86,7 @@ class Rules:
             np.add.at(times, -1 - values[is_rule], often[is_rule])
         return weights
 
-    def expand_into(self, arena: NDArray[np.int32], lengths: Ints, offsets: Ints, places: Ints, chosen: Any) -> None:
+    def expand_into(self, arena: Int32s, lengths: Ints, offsets: Ints, places: Ints, chosen: Any) -> None:
         """Write the terminals of some rules to their places in `arena`, which has the terminals already.
 
         Parameters
@@ -181,12 +180,12 @@ class Grammar(Rules):
         return self.names[occurring], counts[occurring]
 
     @cached_property
-    def whole(self) -> NDArray[np.int32]:
+    def whole(self) -> Int32s:
         """All terminal ids in order, cached: for small grammars that many ranks share."""
         pieces = list(self.expand(_ARENA))
         return pieces[0] if len(pieces) == 1 else np.concatenate([np.empty(0, np.int32), *pieces])
 
-    def expand(self, rows: int) -> Iterator[NDArray[np.int32]]:
+    def expand(self, rows: int) -> Iterator[Int32s]:
         """Yield the terminal ids in order, in arrays of `rows` (the last one may be shorter)."""
         done = 0
         for ids in self.walked(rows):
@@ -195,7 +194,7 @@ class Grammar(Rules):
         if done < self.calls:
             yield from islice(self._expanded(rows), done // rows, None)
 
-    def walked(self, rows: int) -> Iterator[NDArray[np.int32]]:
+    def walked(self, rows: int) -> Iterator[Int32s]:
         """Yield the same from the kernel, which may end early."""
         if not available():
             return
@@ -233,9 +232,9 @@ class Grammar(Rules):
         offsets[order] = ends - lengths[order]
         return order, offsets, int(ends[-1]) if len(ends) else 0
 
-    def _expanded(self, rows: int) -> Iterator[NDArray[np.int32]]:
+    def _expanded(self, rows: int) -> Iterator[Int32s]:
         """Yield the same, computed with numpy."""
-        waiting: list[NDArray[np.int32]] = []
+        waiting: list[Int32s] = []
         calls = 0
         for piece in self._pieces(rows):
             waiting.append(piece)
@@ -247,7 +246,7 @@ class Grammar(Rules):
         if calls:
             yield np.concatenate(waiting)
 
-    def _pieces(self, rows: int) -> Iterator[NDArray[np.int32]]:
+    def _pieces(self, rows: int) -> Iterator[Int32s]:
         """Yield the terminal ids in order, in arrays of up to `rows`: runs of symbols between long rules."""
         order, offsets, size = self._short_rules(max(_SHORT, rows // 8))
         terminals = len(self.names)
@@ -275,9 +274,7 @@ class Grammar(Rules):
                 stack.append((*self.bodies[rule : rule + 2].tolist(), int(self.exponents[stop])))
 
 
-def _run(
-    arena: NDArray[np.int32], source: Ints, length: Ints, exponents: Ints, rows: int
-) -> Iterator[NDArray[np.int32]]:
+def _run(arena: Int32s, source: Ints, length: Ints, exponents: Ints, rows: int) -> Iterator[Int32s]:
     """Yield the ids of symbols, each the `length` ids from `source` in the arena, repeated; `rows` at a time."""
     ends = np.cumsum(length * exponents)
     begins = ends - length * exponents
@@ -351,7 +348,7 @@ class Forest(Rules):
         bodies, start = self.bodies[first : last + 1] - begin, int(self.starts[index]) - first
         return Grammar(bodies, values, self.exponents[begin:end], levels, self.lengths[first:last], names, start)
 
-    def expanded(self) -> tuple[NDArray[np.int32], Ints]:
+    def expanded(self) -> tuple[Int32s, Ints]:
         """Terminal ids of all grammars: (ids, start of each grammar), the latter of shape (grammars + 1,).
 
         Every rule is expanded once, so check `cost` beforehand.
@@ -397,7 +394,7 @@ def decode_grammar(buffer: bytes | memoryview, *, terminals: int, where: str) ->
     return decode_forest([buffer], terminals, where).grammar(0) if read is None else read
 
 
-def decoded(stored: NDArray[np.int32], *, terminals: int, most_calls: int) -> Grammar | None:
+def decoded(stored: Int32s, *, terminals: int, most_calls: int) -> Grammar | None:
     """Decode a grammar with the kernel; None if numpy must do it, for example because an integer is wrong.
 
     Parameters
@@ -541,7 +538,7 @@ def decode_forest(buffers: Sequence[bytes | memoryview], terminals: int, where: 
     return Forest(bodies, values, exponents, levels, lengths, first_rule, starts)
 
 
-def _rules_of(ints: NDArray[np.int32], begins: Ints, ends: Ints, where: str) -> tuple[Ints, Ints]:
+def _rules_of(ints: Int32s, begins: Ints, ends: Ints, where: str) -> tuple[Ints, Ints]:
     """Positions of all rules, and the grammar of each. A rule begins where the previous one ends."""
     heads: list[int] = []
     rules_of: list[int] = []

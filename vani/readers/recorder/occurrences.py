@@ -26,7 +26,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from vani.calls import OCCURRENCES, Flag, Layer, Occurrences
-from vani.columns import Bools, Ints, distinct, merged, to_arrow
+from vani.columns import Bools, Int8s, Int16s, Int32s, Ints, distinct, merged, to_arrow
 from vani.errors import TraceError
 from vani.readers.nesting import LIBRARIES, made_by_library, outermost, unsurrounded
 from vani.readers.recorder.grammar import Grammar, Rules
@@ -47,8 +47,8 @@ class Counted(NamedTuple):
 
     group: Ints
     terminal: Ints
-    via: NDArray[np.int8]
-    within: NDArray[np.int16]
+    via: Int8s
+    within: Int16s
     nested: Bools
     often: Ints
 
@@ -61,10 +61,10 @@ class _Calls:
     terminal: Ints
     depth: Ints
     thread: Ints
-    layer: NDArray[np.int8]
-    origin: NDArray[np.int8]
-    via: NDArray[np.int8]
-    within: NDArray[np.int16]
+    layer: Int8s
+    origin: Int8s
+    via: Int8s
+    within: Int16s
     inside: Bools
 
     def take(self, rows: Ints) -> _Calls:
@@ -93,13 +93,7 @@ class Callers:
         return len(self._grammars)
 
     def add(
-        self,
-        number: int,
-        grammar: Grammar,
-        depth: NDArray[np.int8],
-        thread: NDArray[np.int32],
-        layer: NDArray[np.int8],
-        origin: NDArray[np.int8] | None = None,
+        self, number: int, grammar: Grammar, depth: Int8s, thread: Int32s, layer: Int8s, origin: Int8s | None = None
     ) -> None:
         """Add one grammar; the columns correspond to its `names`; see `call_sites.Origins.of` for `origin`."""
         if origin is None:
@@ -360,7 +354,7 @@ _ROWS = 1 << 19
 """Rows of a batch, and grammar symbols that are examined together."""
 
 TablesOf = Callable[[int], "tuple[Signatures, Grammar] | None"]
-OriginsOf = Callable[[int, NDArray[np.int32]], "NDArray[np.int8] | None"]
+OriginsOf = Callable[[int, Int32s], "Int8s | None"]
 
 
 def occurrences(

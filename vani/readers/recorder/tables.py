@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from vani.columns import Bools, Ints, distinct
 from vani.errors import TraceError
-from vani.readers.paths import PathTable, Probes
+from vani.readers.paths import PathTable, Probes, summed
 from vani.readers.recorder.call_table import CallTableFiles, TableCounts
 from vani.readers.recorder.grammar import Grammar, decode_grammar
 from vani.readers.recorder.metadata import Metadata
@@ -39,7 +39,7 @@ class Tables:
     handles: int
     """Number of ids with which calls name open files."""
     calls: Ints
-    users: NDArray[np.int32]
+    users: Ints
     """Number of ranks that use each file."""
     probes: Bools
     """Shape (paths,): paths that were only probed."""
@@ -65,7 +65,7 @@ class _Tally:
         self._signatures, self._ranks, self._files = signatures, ranks, files
         self.probes = probes
         self.totals = np.zeros(len(signatures), dtype=np.int64)
-        self.users = np.zeros(files, dtype=np.int32)
+        self.users = np.zeros(files, np.int64)
         self.kinds: Ints | None = None
         if signatures.slope.any():
             self.kinds = np.zeros(
@@ -188,7 +188,7 @@ class TableReader:
         paths, handles = self._own_paths, self._own_handles
         problems: list[str] = []
         calls = np.zeros(self._meta.ranks, dtype=np.int64)
-        users = np.zeros(0, dtype=np.int32)
+        users = np.zeros(0, np.int64)
         facts: dict[tuple[str, ...], int] = {}
         probes = Probes(self._meta.functions)
         nested = False
@@ -216,9 +216,7 @@ class TableReader:
             nested = nested or bool(signatures.depth.max(initial=0) > 0)
             probes.see(signatures, grammar.terminals)
             used = signatures.file[grammar.terminals]
-            if len(users) < len(paths.paths):
-                users = np.append(users, np.zeros(len(paths.paths), dtype=np.int32))
-            users[distinct(used[used >= 0])] += 1
+            users = summed(users, np.bincount(distinct(used[used >= 0])))
             for name, args, count in counts.facts(grammar.occurrences(len(signatures))):
                 facts[(name, *args)] = facts.get((name, *args), 0) + count
         if lost.sum() > _MAX_REPORTED:
@@ -227,7 +225,7 @@ class TableReader:
             paths=paths.paths,
             handles=len(handles),
             calls=calls,
-            users=np.append(users, np.zeros(len(paths.paths), dtype=np.int32))[: len(paths.paths)],
+            users=summed(users, np.zeros(len(paths.paths), np.int64)),
             probes=probes.only_probed(len(paths.paths)),
             of_rank=np.full(self._meta.ranks, -1, dtype=np.int64),
             pattern_position=np.zeros((self._meta.ranks, 0), dtype=np.int64),

@@ -11,9 +11,8 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 
 import numpy as np
-from numpy.typing import NDArray
 
-from vani.columns import Ints
+from vani.columns import Int32s, Ints
 from vani.errors import TraceError
 from vani.readers.files import readable
 from vani.readers.recorder.grammar import Forest, Grammar, decode_forest, decode_grammar
@@ -190,7 +189,7 @@ problems
         """Whether the grammar is one of many and is best expanded together with others."""
         return bool(self._small[index])
 
-    def expanded(self, indices: Sequence[int]) -> dict[int, NDArray[np.int32]]:
+    def expanded(self, indices: Sequence[int]) -> dict[int, Int32s]:
         """Terminal ids of small grammars in order, by grammar number.
 
         Raises

@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from vani.readers.files import files_of
+from vani.readers.files import files_of, head_of
 
 MARK = "vani-trace.json"
 """File that `vani trace` writes next to one run's logs."""
@@ -78,11 +78,9 @@ def _begins_like_one(path: Path) -> bool:
     try:
         if not path.is_file():
             return False
-        with path.open("rb") as file:
-            head = file.read(_HEAD)
     except OSError:
         return False
     # Lines of a call's stack (strace -k) begin with " > ".
-    first = [line for line in head.split(b"\n")[:20] if line.strip() and not line.startswith(b" > ")]
+    first = [line for line in head_of(path, _HEAD).split(b"\n")[:20] if line.strip() and not line.startswith(b" > ")]
     fitting = sum(re.match(_LINE, line, re.MULTILINE) is not None for line in first)
     return bool(first) and 2 * fitting > len(first)

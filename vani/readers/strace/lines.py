@@ -13,9 +13,8 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
-from vani.columns import Bools, Ints, scalar, to_arrow, to_numpy
+from vani.columns import Bools, Int32s, Ints, scalar, to_arrow, to_numpy
 from vani.errors import TraceError
 from vani.readers.files import readable
 from vani.readers.paths import PathTable
@@ -278,7 +277,7 @@ class Spellings:
         self._paths = paths
         self._known: dict[str, int] = {_BETWEEN: -1}
 
-    def codes(self, folder: pa.Array, name: pa.Array) -> NDArray[np.int32]:
+    def codes(self, folder: pa.Array, name: pa.Array) -> Int32s:
         """Codes, shape (n,); -1 if nothing is named. Each distinct spelling in a block is looked up once."""
         return by_text(pc.binary_join_element_wise(folder, name, scalar(_BETWEEN)), self._code)
 

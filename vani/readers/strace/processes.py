@@ -19,10 +19,9 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from vani.calls import FileClass, Flag, Kind
-from vani.columns import Bools, Ints, distinct, to_arrow, to_numpy
+from vani.columns import Bools, Int8s, Ints, distinct, to_arrow, to_numpy
 from vani.readers import programs
 from vani.readers.paths import classify_path
 from vani.readers.scanned import Columns
@@ -411,12 +410,7 @@ class Bystanders:
             self._few.append((thread[at].astype(np.int64), file[at].astype(np.int64), uses))
 
     def threads(
-        self,
-        processes: Processes,
-        apps: Sequence[str],
-        calls: Ints,
-        paths: Sequence[str],
-        classes: NDArray[np.int8],
+        self, processes: Processes, apps: Sequence[str], calls: Ints, paths: Sequence[str], classes: Int8s
     ) -> Bools:
         """Mark the threads of processes that take no part, shape (threads,), unless no process would be left.
 
@@ -461,7 +455,7 @@ def _launches(processes: Processes) -> Bools:
     return np.array([programs.is_launcher(execution.file) for execution in processes.executions] + [False], np.bool_)
 
 
-def _is_data(file: Ints, paths: Sequence[str], classes: NDArray[np.int8]) -> Bools:
+def _is_data(file: Ints, paths: Sequence[str], classes: Int8s) -> Bools:
     codes, place = np.unique(file, return_inverse=True)
     by_path = np.array([classify_path(paths[code]) == FileClass.DATASET for code in codes.tolist()], np.bool_)
     data: Bools = (by_path & (classes[codes] == FileClass.DATASET))[place]

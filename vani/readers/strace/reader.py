@@ -16,10 +16,9 @@ from typing import ClassVar, Self
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from vani.calls import FUNCTIONS, FileClass, Flag, Kind, Layer
-from vani.columns import Bools, Ints, distinct, scalar, small_table, to_arrow
+from vani.columns import Bools, Int8s, Int32s, Ints, distinct, scalar, small_table, to_arrow
 from vani.errors import TraceError
 from vani.readers.paths import SHM, PathTable, classes_of, marked, padded, summed
 from vani.readers.programs import RANK_LAUNCHERS, app_of, is_launcher
@@ -283,7 +282,7 @@ class _Scan:
             self._scripts.see(rows, self._paths.paths, execution, [program.start for program in executions])
             self._bystanders.see(rows, self._processes, self._calls)
 
-    def _apps_of(self, ranks: NDArray[np.int32], names: list[str]) -> list[str]:
+    def _apps_of(self, ranks: Int32s, names: list[str]) -> list[str]:
         """The app of each rank: that of its first process with a program, preferably one that is not a launcher."""
         apps = [""] * (int(ranks.max(initial=-1)) + 1)
         of_launchers = list(apps)
@@ -308,7 +307,7 @@ class _Scan:
         if lines.strange:
             self._problems.append(f"{log.name}: {counted(lines.strange, 'line')} left out, strace writes none like it")
 
-    def _ranks(self, classes: NDArray[np.int8], apps: list[str]) -> tuple[NDArray[np.int32], list[str]]:
+    def _ranks(self, classes: Int8s, apps: list[str]) -> tuple[Int32s, list[str]]:
         """The rank of each thread, and problems; `classes` by file, `apps` by execution."""
         leaders = self._processes.leaders()
         number = len(leaders)

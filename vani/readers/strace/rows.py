@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from vani.calls import DIRECT, FAILED, LOCK, SYNCHRONOUS, Flag, Kind
-from vani.columns import Bools, Ints, scalar, to_arrow, to_numpy
+from vani.columns import Bools, Int16s, Ints, scalar, to_arrow, to_numpy
 from vani.readers.functions import PositionRule
 from vani.readers.scanned import Columns, row_schema
 from vani.readers.signatures import NO_VALUE, by_text
@@ -135,7 +135,7 @@ class Descriptors:
         self._waits: dict[tuple[int, int], bool] = {}
         """By first thread of the process and number of the descriptor, from the first such open on."""
 
-    def mark(self, flags: NDArray[np.int16], writes: Bools, args: pa.Array, value: Ints, thread: Ints) -> None:
+    def mark(self, flags: Int16s, writes: Bools, args: pa.Array, value: Ints, thread: Ints) -> None:
         """Set `SYNCHRONOUS` on the writes of a block through these descriptors; columns of shape (calls,)."""
         opens = (flags & Flag.OPEN) != 0
         if not self._waits and not (flags[opens] & SYNCHRONOUS).any():
