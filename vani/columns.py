@@ -18,6 +18,10 @@ Int32s = NDArray[np.int32]
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
+UInt64s = NDArray[np.uint64]
+Numbers = NDArray[Any]
+Columns = dict[str, Numbers]
+"""Columns of rows by name."""
 
 _DTYPES = {
     pa.from_numpy_dtype(name): np.dtype(name)

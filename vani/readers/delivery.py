@@ -2,14 +2,12 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from vani.calls import CALLS, Layer
-from vani.columns import Bools, Int8s, Int32s, Ints, to_arrow
+from vani.columns import Bools, Int8s, Int32s, Ints, Numbers, to_arrow
 from vani.readers.nesting import Nesting
 from vani.readers.positions import Positions
 from vani.readers.signatures import NO_VALUE, OpenHandles, Signatures, claimed
@@ -91,7 +89,7 @@ class Delivery:
         count = np.bincount(func.astype(np.int64) + 1)
         note_calls(self._piece, self._names, count, int(start.min()), int((start + duration).max()))
         note_renames(self._piece, rank, file, rows)
-        columns: dict[str, NDArray[Any]] = {
+        columns: dict[str, Numbers] = {
             **{"rank": rank, "thread": thread, "func": func, "layer": layer, "kind": kind, "depth": depth, "via": via},
             **{"within": within, "flags": flags, "file": file, "offset": offset, "bytes": size},
             **{"start_ns": start, "duration_ns": duration},

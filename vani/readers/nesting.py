@@ -10,16 +10,15 @@ is inside no library call, and a call by a library belongs to that library's nea
 """
 
 from itertools import pairwise
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from vani.calls import Flag, Layer
-from vani.columns import Bools, Int8s, Int16s, Int32s, Ints
+from vani.columns import Bools, Columns, Int8s, Int16s, Int32s, Ints, Numbers
 from vani.readers.positions import stable_order
 
-Columns = dict[str, NDArray[Any]]
 T = TypeVar("T", bound=np.generic)
 
 LIBRARIES = tuple(range(Layer.MPIIO, Layer.NETCDF + 1))
@@ -213,7 +212,7 @@ class _Calls:
         self.is_new = self.order >= self.ghosts
         self._starts = np.append(True, self.key[1:] != self.key[:-1])
 
-    def __getitem__(self, name: str) -> NDArray[Any]:
+    def __getitem__(self, name: str) -> Numbers:
         return self._columns[name]
 
     def parents(self, inner: Bools, outer: Bools) -> tuple[Ints, Ints]:

@@ -24,13 +24,12 @@ Assumptions, which the readers report in their limits:
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from vani.calls import Flag, Kind
-from vani.columns import Bools, Floats, Int8s, Int16s, Int32s, Ints, distinct
+from vani.columns import Bools, Floats, Int8s, Int16s, Int32s, Ints, Numbers, distinct
 from vani.readers.functions import PositionRule
 from vani.readers.signatures import MAX_OFFSET, NO_VALUE
 from vani.readers.trace_reader import Piece
@@ -191,7 +190,7 @@ _LEFT_BOUND = (
 )
 
 
-def stable_order(keys: NDArray[Any]) -> Ints:
+def stable_order(keys: Numbers) -> Ints:
     """Indices that sort `keys` (integers); equal keys keep their order."""
     if not len(keys):
         return np.empty(0, dtype=np.int64)
@@ -246,16 +245,16 @@ class Positions:
             at = np.searchsorted(self._states.file, file)
             at[at == len(self._states.file)] = 0
             known = own & (self._states.file[at] == file)
-            columns: tuple[NDArray[Any], ...] = states[1:]
-            last: tuple[NDArray[Any], ...] = self._states[1:]
+            columns: tuple[Numbers, ...] = states[1:]
+            last: tuple[Numbers, ...] = self._states[1:]
             for column, before in zip(columns, last, strict=True):
                 column[known] = before[at][known]
         return states
 
     def keep(self, rank: int, states: FileStates) -> None:
         """Save the state of some files of a rank."""
-        columns: tuple[NDArray[Any], ...] = states
-        before: tuple[NDArray[Any], ...] = self._states
+        columns: tuple[Numbers, ...] = states
+        before: tuple[Numbers, ...] = self._states
         if rank == self._rank:
             old = ~np.isin(self._states.file, states.file)
             columns = tuple(np.concatenate((was[old], now)) for was, now in zip(before, columns, strict=True))
@@ -295,7 +294,7 @@ class Positions:
             rule[renames[~moves]] = PositionRule.NONE
             after = renames[moves] + 1
             new = (rank[after - 1], rename_to[after - 1], PositionRule.FORGET, Kind.METADATA, NO_VALUE, NO_VALUE, 0)
-            columns: tuple[NDArray[Any], ...] = (rank, file, rule, kind, value, size, flags)
+            columns: tuple[Numbers, ...] = (rank, file, rule, kind, value, size, flags)
             wide = [np.insert(column, after, values) for column, values in zip(columns, new, strict=True)]
             offset = self.resolve(*wide)
             of_call = np.ones(len(offset), np.bool_)

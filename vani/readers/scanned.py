@@ -11,10 +11,9 @@ from typing import Any, ClassVar, Generic, Self, TypeVar
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from vani.calls import FileClass
-from vani.columns import Bools, Int8s, Int32s, Ints, distinct, to_arrow, to_numpy
+from vani.columns import Bools, Columns, Int8s, Int32s, Ints, Numbers, distinct, to_arrow, to_numpy
 from vani.errors import TraceError, os_errors_as
 from vani.readers.delivery import Delivery, Rows
 from vani.readers.files import Identified
@@ -22,9 +21,6 @@ from vani.readers.functions import function_table
 from vani.readers.paths import file_table
 from vani.readers.signatures import Signatures
 from vani.readers.trace_reader import BATCH_ROWS, Limit, Piece
-
-Columns = dict[str, NDArray[Any]]
-"""Columns of rows by name."""
 
 GROUP_ROWS = 4 * BATCH_ROWS
 """Approximate number of calls of ranks that are read together; a rank with more is read alone, in pieces."""
@@ -89,7 +85,7 @@ class Known:
     names: list[str]
     """Functions by code."""
     paths: list[str]
-    users: NDArray[np.integer[Any]]
+    users: Numbers
     """Number of ranks that use each file."""
     probes: Bools | None = None
     """Paths that were only probed; None if unknown."""
@@ -221,7 +217,7 @@ class SpooledReader(ScannedReader[R]):
         places = np.lexsort((*self._ties(column), column["start"], ranks))
         return {name: values[places] for name, values in column.items()}
 
-    def _ties(self, column: Columns) -> tuple[NDArray[Any], ...]:
+    def _ties(self, column: Columns) -> tuple[Numbers, ...]:
         """Keys that order calls of a rank with equal starts; otherwise they keep their order."""
         del column
         return ()
@@ -357,7 +353,7 @@ def batch_of(columns: Columns, schema: pa.Schema) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
-def pairs_of(rank: Ints, file: NDArray[np.integer[Any]]) -> Ints:
+def pairs_of(rank: Ints, file: Numbers) -> Ints:
     """Distinct pairs `rank << 32 | file` of a rank, -1 for none, and a file that it uses."""
     pairs = rank.astype(np.int64) << 32 | file
     return distinct(pairs[pairs >= 0])

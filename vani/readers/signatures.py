@@ -15,10 +15,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from vani.calls import MAX_SUM
-from vani.columns import Bools, Int8s, Int16s, Int32s, Ints, distinct, to_numpy
+from vani.columns import Bools, Int8s, Int16s, Int32s, Ints, Numbers, distinct, to_numpy
 
 NO_VALUE = np.iinfo(np.int64).min
 """Marks a missing integer."""
@@ -32,7 +31,7 @@ MAX_COUNT = 1 << 50
 """Upper bound of a counter of calls: a million processes that make a billion calls each."""
 
 
-def bounded(numbers: NDArray[Any], most: int | Sequence[int]) -> Ints:
+def bounded(numbers: Numbers, most: int | Sequence[int]) -> Ints:
     """The numbers, with `NO_VALUE` for those above `most`, which is one bound or one for each column."""
     return np.where(numbers > np.array(most), NO_VALUE, numbers)
 
@@ -43,7 +42,7 @@ def believed(sizes: Ints) -> Bools:
     return plausible
 
 
-def claimed(values: NDArray[Any], most: int) -> float:
+def claimed(values: Numbers, most: int) -> float:
     """Sum of values from 0 to `most` or `NO_VALUE`, which counts as 0; exact if it fits 64 bits."""
     if float(most) * len(values) < MAX_SUM:
         # Two times `NO_VALUE` is 2^64, which wraps to 0; masking the sign bit removes an odd one.
@@ -209,7 +208,7 @@ class Signatures:
             name for name in Signatures.__dataclass_fields__ if name not in ("unnamed", "unbelieved")
         )
 
-    def take(self, ids: NDArray[Any]) -> Signatures:
+    def take(self, ids: Numbers) -> Signatures:
         """Select signatures and renumber them."""
         return Signatures(**{name: getattr(self, name)[ids] for name in Signatures.columns()})
 

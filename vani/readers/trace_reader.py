@@ -7,9 +7,9 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from vani.calls import Occurrences
+from vani.columns import Numbers
 from vani.counts import RunCounts
 
 BATCH_ROWS = 1 << 18
@@ -206,7 +206,7 @@ class Format:
         return recognises(path)
 
 
-def some_ranks(ranks: NDArray[Any]) -> str:
+def some_ranks(ranks: Numbers) -> str:
     """Name ranks in a problem: the first five, and the total number if there are more."""
     shown = ", ".join(str(r) for r in ranks[:5])
     return shown if len(ranks) <= 5 else f"{shown}, ... ({len(ranks)} in all)"

@@ -13,10 +13,9 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from vani.calls import MAX_SUM, FileClass, Layer
-from vani.columns import Ints, distinct
+from vani.columns import Ints, UInt64s, distinct
 from vani.counts import COLUMNS, REQUESTS, UNKNOWN, CountedSizes, RunCounts
 from vani.readers.darshan import facts
 from vani.readers.darshan.record_layouts import BINS
@@ -105,7 +104,7 @@ def counts_of(records: Records) -> tuple[RunCounts, list[str]]:
     code_of = {path: code for code, path in enumerate(paths)}
     file_of_id = np.array([code_of[name] for name in names], np.int64)
 
-    def files(ids_of_records: NDArray[np.uint64]) -> Ints:
+    def files(ids_of_records: UInt64s) -> Ints:
         """File codes of ids; `UNKNOWN` if no file-system call was counted."""
         if not len(ids):
             return np.full(len(ids_of_records), UNKNOWN)

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vani.calls import MAX_SUM, Layer
-from vani.columns import Bools, Ints, distinct
+from vani.columns import Bools, Ints, UInt64s, distinct
 from vani.counts import Beside, FileLayout, Heat, JobFacts, NotCounted, Segments, TargetsOfFiles, Unsound
 from vani.readers.darshan.record_layouts import BINS, IDS
 from vani.readers.darshan.records import Module, Records
@@ -45,11 +45,8 @@ def hints_passed(records: Records) -> int | None:
     return None if (counts < 0).any() else int(counts.sum())
 
 
-Ids = NDArray[np.uint64]
-
-
 def layouts_of(
-    records: Records, files: Callable[[NDArray[np.uint64]], Ints], reach: Ints
+    records: Records, files: Callable[[UInt64s], Ints], reach: Ints
 ) -> dict[int, FileLayout] | None:
     """Layout of each file that has one; None if the log has no Lustre records.
 
@@ -78,7 +75,7 @@ def layouts_of(
     return layouts
 
 
-def targets_of(records: Records, files: Callable[[NDArray[np.uint64]], Ints]) -> TargetsOfFiles | None:
+def targets_of(records: Records, files: Callable[[UInt64s], Ints]) -> TargetsOfFiles | None:
     """The targets of each file; None if the log has none. `files` is as in `layouts_of`."""
     table = records.targets
     if table is None or not len(table["id"]):
@@ -105,7 +102,7 @@ _COUNTED = {"heatmap:POSIX": int(Layer.POSIX), "heatmap:STDIO": int(Layer.STDIO)
 
 
 def segments_of(
-    records: Records, files: Callable[[NDArray[np.uint64]], Ints], span_ns: int
+    records: Records, files: Callable[[UInt64s], Ints], span_ns: int
 ) -> Segments | None:
     """POSIX calls that read or write, in time order within rank, file and direction; None without DXT.
 
@@ -272,7 +269,7 @@ _FACTS: Final[Mapping[str, Unsound]] = {
 """Facts about a file that are unknown without a counter."""
 
 
-def _named(ids: Ids, names: Mapping[int, str], unsound: dict[str, set[Unsound]], fact: Unsound | None) -> str:
+def _named(ids: UInt64s, names: Mapping[int, str], unsound: dict[str, set[Unsound]], fact: Unsound | None) -> str:
     """The first file of some records, and the number of others; the fact becomes unknown for all of them."""
     paths = list(dict.fromkeys(names.get(id_, "a file without a name") for id_ in ids.tolist()))
     if fact is not None:
@@ -437,16 +434,16 @@ def _has(records: Records, name: str) -> bool:
     return name in records.modules and len(records.modules[name]) > 0
 
 
-def _ids(records: Records, names: Iterable[str]) -> Ids:
+def _ids(records: Records, names: Iterable[str]) -> UInt64s:
     return np.concatenate([np.empty(0, np.uint64), *(records.modules[n].id for n in names if _has(records, n))])
 
 
-def _of_table(table: Mapping[str, NDArray[np.generic]] | None) -> Ids:
+def _of_table(table: Mapping[str, NDArray[np.generic]] | None) -> UInt64s:
     return np.empty(0, np.uint64) if table is None else np.unique(table["id"]).astype(np.uint64)
 
 
-def _of_heat(records: Records, layer: str) -> Ids:
-    """Ids of the records in a layer's heat map that moved bytes."""
+def _of_heat(records: Records, layer: str) -> UInt64s:
+    """UInt64s of the records in a layer's heat map that moved bytes."""
     if records.heat is None or not len(records.heat["id"]):
         return np.empty(0, np.uint64)
     name_of = dict(zip(records.ids.tolist(), records.names, strict=True))

@@ -14,9 +14,8 @@ from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
-from vani.columns import Floats, Ints
+from vani.columns import Floats, Ints, Numbers
 from vani.errors import UnknownFormatError
 from vani.readers.darshan import record_layouts
 from vani.readers.darshan.regions import LogFile
@@ -73,7 +72,7 @@ def check_job(path: Path, processes: int, start: float, end: float) -> None:
         raise record_layouts.damaged_log(path, f"it claims to have run for {end - start:,.0f} s")
 
 
-def check_ranks(path: Path, module: str, ranks: NDArray[Any], processes: int) -> None:
+def check_ranks(path: Path, module: str, ranks: Numbers, processes: int) -> None:
     """Raise TraceError if a module has a record of a rank that the run does not have; -1 is a record of all ranks."""
     wrong = ranks[(ranks < -1) | (ranks >= processes)]
     if len(wrong):
@@ -236,7 +235,7 @@ class Log:
         pieces = self._file.pieces(number + 2, keep=False) if streamed else iter((self._region(module),))
         return record_layouts.record_parts(self.path, module, growing, self._order, pieces)
 
-    def numbers(self, part: bytes, kind: str = "i8") -> NDArray[Any]:
+    def numbers(self, part: bytes, kind: str = "i8") -> Numbers:
         """The 8-byte numbers in a part, in this machine's byte order; incomplete trailing bytes are dropped."""
         stored = np.frombuffer(part, f"{self._order}{kind}", len(part) // 8)
         return stored.astype(stored.dtype.newbyteorder("="), copy=False)

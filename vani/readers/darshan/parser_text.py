@@ -14,9 +14,8 @@ from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
-from vani.columns import Ints
+from vani.columns import Ints, Numbers, UInt64s
 from vani.errors import TraceError, UnknownFormatError, one_line
 from vani.readers.darshan.log import check_job, check_ranks
 from vani.readers.darshan.reader import DarshanReader
@@ -160,7 +159,7 @@ class _Printed:
             column.append(value)
 
     @cached_property
-    def columns(self) -> dict[str, tuple[Ints, NDArray[Any]]]:
+    def columns(self) -> dict[str, tuple[Ints, Numbers]]:
         """Records, ascending, and values of each counter; the last of several lines counts."""
         texts, columns = list(self._names), {}
         for parts in self._lines.values():
@@ -177,7 +176,7 @@ class _Printed:
                     columns[text] = row[own], value[own]
         return {text: columns[text] for text in texts}
 
-    def column(self, name: str, missing: int, kind: type[Any] = np.int64) -> NDArray[Any]:
+    def column(self, name: str, missing: int, kind: type[Any] = np.int64) -> Numbers:
         """A counter of all records; `missing` for those without it."""
         column = np.full(len(self.row_of), missing, kind)
         row, value = self.columns.get(name, (np.empty(0, np.int64), 0))
@@ -189,7 +188,7 @@ class _Printed:
         return np.array([rank for rank, _ in self.row_of], np.int64)
 
     @property
-    def id(self) -> NDArray[np.uint64]:
+    def id(self) -> UInt64s:
         return np.array([record for _, record in self.row_of], np.uint64)
 
 
@@ -297,7 +296,7 @@ def _module(path: Path, name: str, printed: _Printed) -> Module:
     return Module(printed.id, printed.rank, counters, times, "MPIIO" if name == "MPI-IO" else name)
 
 
-def _layouts(printed: _Printed) -> dict[str, NDArray[Any]] | None:
+def _layouts(printed: _Printed) -> dict[str, Numbers] | None:
     parts: dict[int, dict[str, str]] = {}
     for name in printed.columns:
         if match := _COMPONENT.fullmatch(name):
@@ -311,7 +310,7 @@ def _layouts(printed: _Printed) -> dict[str, NDArray[Any]] | None:
         return None
     order = np.argsort(np.concatenate(rows), kind="stable")
 
-    def column(name: str, missing: int) -> NDArray[Any]:
+    def column(name: str, missing: int) -> Numbers:
         columns = (printed.column(own.get(name, ""), missing) for own in parts.values())
         return np.concatenate([column[row] for column, row in zip(columns, rows, strict=True)])[order]
 
@@ -320,7 +319,7 @@ def _layouts(printed: _Printed) -> dict[str, NDArray[Any]] | None:
     return table | {"id": printed.id[of_row], "OSTS": printed.column("LUSTRE_OSTS", -1)[of_row]}
 
 
-def _targets(printed: _Printed) -> dict[str, NDArray[Any]]:
+def _targets(printed: _Printed) -> dict[str, Numbers]:
     """The targets of each file; components that were never written have negative ones, which are dropped."""
     of_names = [np.stack(column, axis=1) for name, column in printed.columns.items() if _TARGET.fullmatch(name)]
     pairs = np.unique(np.concatenate([np.empty((0, 2), np.int64), *of_names]), axis=0)
@@ -328,7 +327,7 @@ def _targets(printed: _Printed) -> dict[str, NDArray[Any]]:
     return {"id": printed.id[pairs[:, 0]], "target": pairs[:, 1]}
 
 
-def _heat(path: Path, printed: _Printed) -> dict[str, NDArray[Any]]:
+def _heat(path: Path, printed: _Printed) -> dict[str, Numbers]:
     bins = {match.groups(): name for name in printed.columns if (match := _BIN.fullmatch(name))}
     longest = 1 + max((int(place) for _, place in bins), default=-1)
     check_cells(path, len(printed.row_of), longest)

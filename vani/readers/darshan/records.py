@@ -3,12 +3,11 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
-from vani.columns import Bools, Floats, Ints
+from vani.columns import Bools, Columns, Floats, Ints, Numbers, UInt64s
 from vani.readers.darshan.log import MAX_SECONDS, Log
 from vani.readers.darshan.record_layouts import LAYOUTS, MISSING, damaged_log
 from vani.readers.signatures import MAX_OFFSET, bounded
@@ -32,7 +31,7 @@ class HeatOfCalls:
         self._row_of: dict[int, int] = {}
         self._moved = np.zeros((64, 2, _STRETCHES), np.int64)
 
-    def add(self, ranks: list[int], counts: list[tuple[int, int]], calls: NDArray[Any]) -> None:
+    def add(self, ranks: list[int], counts: list[tuple[int, int]], calls: Numbers) -> None:
         """Add calls, one record after the other.
 
         Parameters
@@ -68,7 +67,7 @@ class HeatOfCalls:
             np.add.at(self._moved, (row[now], side[now], first[now] + step), until - done[now])
             done[now] = until
 
-    def table(self, heat_id: int) -> dict[str, NDArray[Any]] | None:
+    def table(self, heat_id: int) -> dict[str, Numbers] | None:
         """The table in the form of `Records.heat`; None if there were too many processes for it."""
         if len(self._row_of) >= _MAX_PROCESSES:
             return None
@@ -81,8 +80,6 @@ class HeatOfCalls:
             "write": self._moved[:rows, 1],
         }
 
-
-Columns = dict[str, NDArray[Any]]
 
 _COMPONENT: Final = ("STRIPE_SIZE", "STRIPE_COUNT", "STRIPE_PATTERN", "FLAGS", "EXT_START", "EXT_END", "MIRROR_ID")
 _WORDS: Final = 9
@@ -221,7 +218,7 @@ class _Batch:
         self.counts[-1] = (wrote + writes, read + count - writes)
         self.calls += count
 
-    def table(self, log: Log) -> NDArray[Any]:
+    def table(self, log: Log) -> Numbers:
         """The complete calls, shape (calls, words)."""
         return log.numbers(b"".join(self._parts)).reshape(-1, self._words)
 
@@ -277,7 +274,7 @@ _HEAT: Final = "heatmap:POSIX"
 class Module:
     """A module's records, one per row."""
 
-    id: NDArray[np.uint64]
+    id: UInt64s
     """File id of each record."""
     rank: Ints
     counters: Mapping[str, Ints]
@@ -331,18 +328,18 @@ class Records:
     mounts: Sequence[tuple[str, str]]
     partial: Sequence[str]
     """Modules that dropped some records while the program ran."""
-    ids: NDArray[np.uint64]
+    ids: UInt64s
     names: Sequence[str]
     modules: Mapping[str, Module]
-    layouts: Mapping[str, NDArray[Any]] | None = None
+    layouts: Mapping[str, Numbers] | None = None
     """Components, one per row, by `LUSTRE_COMP_*` name and `id` of the file; `OSTS` is the number of the file
     system's targets, -1 if the log does not record it. None without that module."""
-    calls: Mapping[str, NDArray[Any]] | None = None
+    calls: Mapping[str, Numbers] | None = None
     """DXT calls: `id`, `rank`, `writes` and `reads` (counts) of each record; `offset`, `length`, `start`, `end`
     (seconds) of its writes and then its reads, in record order."""
     hosts: Sequence[str] = ()
     """Host of each DXT record."""
-    heat: Mapping[str, NDArray[Any]] | None = None
+    heat: Mapping[str, Numbers] | None = None
     """`id`, `rank` and `width` (seconds) of each record; `read` and `write`, shape (records, bins)."""
     user: int | None = None
     unread: Sequence[str] = ()
@@ -350,7 +347,7 @@ class Records:
     job_id: int | None = None
     metadata: Mapping[str, str] = field(default_factory=dict)
     """Notes in the log's header: `lib_ver`, `h` (hints for writing the log), and anything a site adds."""
-    targets: Mapping[str, NDArray[Any]] | None = None
+    targets: Mapping[str, Numbers] | None = None
     """Lustre targets: `id` of a file and `target`, an OST number of the file; one row per pair."""
     many_calls: bool = False
     """DXT has too many calls to read individually; `heat` summarises them if Darshan wrote no heat map."""
@@ -375,7 +372,7 @@ def read_records(log: Log, *, for_sums: bool = False) -> Records:
         log.refuse_moments()
     job, names = log.job, log.names()
     calls, hosts = calls_of(log, "DXT_POSIX") if log.has("DXT_POSIX") and not for_sums else (None, [])
-    heat: Mapping[str, NDArray[Any]] | None = heat_of(log) if log.has("HEATMAP") and not for_sums else None
+    heat: Mapping[str, Numbers] | None = heat_of(log) if log.has("HEATMAP") and not for_sums else None
     many = isinstance(calls, HeatOfCalls)
     if isinstance(calls, HeatOfCalls):
         if heat is None:

@@ -11,15 +11,14 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from vani.calls import FUNCTIONS, FileClass, Flag, Kind, Layer
-from vani.columns import Bools, Int8s, Int32s, Ints, distinct, small_table, to_numpy
+from vani.columns import Bools, Columns, Int8s, Int32s, Ints, Numbers, distinct, small_table, to_numpy
 from vani.errors import TraceError
 from vani.readers.dftracer import logs_of
 from vani.readers.dftracer.events import AGGREGATED, COMPLETE, EventParser, LineReader
@@ -27,16 +26,7 @@ from vani.readers.dftracer.processes import TRACKER, Child, Missing, Processes
 from vani.readers.dftracer.rows import PROCESSES, ROWS, Call, Functions, NameCodes, numbers, rows_of
 from vani.readers.paths import PYTHON, PathTable, classes_of, classify_path, summed
 from vani.readers.programs import RANK_LAUNCHERS, app_name
-from vani.readers.scanned import (
-    Columns,
-    KnownLog,
-    LogReader,
-    Spool,
-    batch_of,
-    calls_of_ranks,
-    pairs_of,
-    users_of,
-)
+from vani.readers.scanned import KnownLog, LogReader, Spool, batch_of, calls_of_ranks, pairs_of, users_of
 from vani.readers.signatures import NO_VALUE
 from vani.readers.trace_reader import BATCH_ROWS, Limit
 from vani.units import counted
@@ -422,7 +412,7 @@ class DFTracerReader(LogReader[DFTracerLog]):
     def _layers(self, column: Columns) -> Int8s:
         return np.array([call.layer for call in self.known.functions], np.int8)[column["func"]]
 
-    def _ties(self, column: Columns) -> tuple[NDArray[Any], ...]:
+    def _ties(self, column: Columns) -> tuple[Numbers, ...]:
         # Many calls begin in the same microsecond: a library call precedes the calls that it made, while calls of the
         # C library do not nest, and keep the order of events.
         return (Layer.USER - np.maximum(self._layers(column), Layer.STDIO),)

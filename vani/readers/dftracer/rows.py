@@ -13,10 +13,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from vani.calls import FAILED, LOCK, Flag, Kind, Layer
-from vani.columns import Bools, Int8s, Int16s, Int32s, Ints, to_arrow, to_numpy
+from vani.columns import Bools, Columns, Int8s, Int16s, Int32s, Ints, to_arrow, to_numpy
 from vani.readers.functions import Meaning, PositionRule, layer_of, meaning_of
 from vani.readers.interpret import LOCKS, mode_flags, open_flags
-from vani.readers.scanned import Columns, row_schema
+from vani.readers.scanned import row_schema
 from vani.readers.signatures import NO_VALUE, Codes, by_text
 
 

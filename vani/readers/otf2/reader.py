@@ -15,14 +15,14 @@ import numpy as np
 import pyarrow as pa
 
 from vani.calls import DIRECT, LOCK, SYNCHRONOUS, Flag, Kind, Layer
-from vani.columns import distinct, to_numpy
+from vani.columns import Columns, distinct, to_numpy
 from vani.errors import TraceError
 from vani.readers.functions import PositionRule, meaning_of
 from vani.readers.otf2 import anchor_of, files_of
 from vani.readers.otf2.archive import Archive, offset_of, open_archive
 from vani.readers.paths import PathTable, classes_of
 from vani.readers.programs import app_name
-from vani.readers.scanned import Columns, KnownRows, Spool, SpooledReader, batch_of, row_schema, users_of
+from vani.readers.scanned import KnownRows, Spool, SpooledReader, batch_of, row_schema, users_of
 from vani.readers.signatures import NO_VALUE, Codes
 from vani.readers.trace_reader import Limit, Piece
 from vani.site import BUDGET

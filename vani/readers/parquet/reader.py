@@ -6,19 +6,18 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
-from vani.columns import Bools, Int32s, Ints
+from vani.columns import Bools, Columns, Int32s, Ints, Numbers
 from vani.errors import TraceError
 from vani.readers.delivery import Delivery, Rows
 from vani.readers.parquet.parts import DamagedPartError, Parts, find_parts, rows_left_out
 from vani.readers.programs import app_name
-from vani.readers.scanned import GROUP_ROWS, Columns, Known, ScannedReader, joined, rank_groups
+from vani.readers.scanned import GROUP_ROWS, Known, ScannedReader, joined, rank_groups
 from vani.readers.signatures import Codes
 from vani.readers.trace_reader import BATCH_ROWS, Piece, some_ranks
 from vani.units import counted
@@ -105,13 +104,13 @@ class RankCounter:
         return calls, problems
 
 
-def too_long(seconds: NDArray[Any]) -> Bools:
+def too_long(seconds: Numbers) -> Bools:
     """Whether times are longer than any run, shape (n,), bool; False for NaN."""
     is_longer: Bools = np.abs(seconds) > _LONGEST_S
     return is_longer
 
 
-def nanoseconds(seconds: NDArray[Any], *, least: float = 0.0) -> Ints:
+def nanoseconds(seconds: Numbers, *, least: float = 0.0) -> Ints:
     """Whole nanoseconds of times that are not `too_long`; 0 for times below `least` and NaN."""
     clean = np.nan_to_num(seconds.astype(np.float64), nan=0.0, posinf=_LONGEST_S, neginf=0.0)
     clean[clean < least] = 0.0

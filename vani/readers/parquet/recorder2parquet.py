@@ -16,14 +16,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from vani.columns import Int32s, Ints, distinct
+from vani.columns import Columns, Int32s, Ints, distinct
 from vani.errors import TraceError
 from vani.readers.delivery import Rows
 from vani.readers.functions import FACTS
 from vani.readers.interpret import interpret
 from vani.readers.parquet import reader
 from vani.readers.paths import PathTable, Probes, complete_relative_paths
-from vani.readers.scanned import Columns, users_of
+from vani.readers.scanned import users_of
 from vani.readers.signatures import NO_VALUE, CallTable, HandleTable, Signatures
 from vani.readers.trace_reader import LIMITS_OF_RECORDER, Limit, Piece
 from vani.units import counted

@@ -16,15 +16,14 @@ from typing import Any, ClassVar
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from vani.calls import Flag, Layer
-from vani.columns import Floats, Ints, distinct
+from vani.columns import Columns, Floats, Ints, Numbers, distinct
 from vani.readers.delivery import Rows
 from vani.readers.functions import Meaning, PositionRule, layer_of, meaning_of
 from vani.readers.parquet import reader
 from vani.readers.paths import PathTable
-from vani.readers.scanned import Columns, users_of
+from vani.readers.scanned import users_of
 from vani.readers.signatures import NO_VALUE, Signatures
 from vani.readers.trace_reader import Limit, Piece
 
@@ -230,7 +229,7 @@ def _signatures(column: dict[str, Any], names: list[str]) -> Signatures:
     func = column["func"]
     n = len(func)
 
-    def of_function(values: Sequence[int], dtype: type[np.generic]) -> NDArray[Any]:
+    def of_function(values: Sequence[int], dtype: type[np.generic]) -> Numbers:
         return np.array(values, dtype=dtype)[func] if n else np.empty(0, dtype)
 
     size = column["size"]

@@ -4,14 +4,13 @@ The compiled kernel computes a batch's columns where it can. It can continue aft
 """
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from vani.calls import CALL_SITE, CALLS
-from vani.columns import Bools, Int8s, Int32s, Ints, distinct, to_arrow, with_validity
+from vani.columns import Bools, Int8s, Int32s, Ints, Numbers, distinct, to_arrow, with_validity
 from vani.kernels import available, call, dtype_of, note
 from vani.readers.delivery import Delivery, Rows, note_calls, note_renames
 from vani.readers.nesting import LIBRARIES, Opened, unsurrounded
@@ -46,7 +45,7 @@ class _Packed:
     """Signatures in the kernel's form, and the codes to which their positions refer."""
 
     signatures: Signatures
-    table: NDArray[Any]
+    table: Numbers
     files: Int32s
     handles: Int32s
     threads: Int32s
@@ -154,7 +153,7 @@ class BatchBuilder(Delivery):
             columns[name] = with_validity(out[name], out[f"{name}_known"], count)
         return columns | {"start_ns": to_arrow(rows.start), "duration_ns": to_arrow(rows.duration)}
 
-    def _files_and_handles(self, packed: _Packed, rank: int) -> tuple[NDArray[Any], NDArray[Any]]:
+    def _files_and_handles(self, packed: _Packed, rank: int) -> tuple[Numbers, Numbers]:
         bound = self._handles.before(rank)
         codes = packed.files
         handles = np.zeros(len(packed.handles), dtype_of("calls", "handle_states"))
@@ -174,7 +173,7 @@ class BatchBuilder(Delivery):
         files["end"] = np.where(files["known"] != 0, np.maximum(end, 0), 0)
         return files, handles
 
-    def _outer(self, packed: _Packed, rank: int) -> tuple[NDArray[Any], Int32s]:
+    def _outer(self, packed: _Packed, rank: int) -> tuple[Numbers, Int32s]:
         """The open calls, shape (threads, depths), and the threads."""
         opened = [] if self._nesting.by_time else self._nesting.before(rank)
         waiting = distinct(np.array([o.thread for o in opened], np.int32))
@@ -187,7 +186,7 @@ class BatchBuilder(Delivery):
             outer[place[o.thread], o.depth] = (rank, o.within, o.layer, o.via, o.inside)
         return outer, threads
 
-    def _reach(self, rank: int) -> NDArray[Any]:
+    def _reach(self, rank: int) -> Numbers:
         reach = np.zeros(len(LIBRARIES), dtype_of("calls", "reach"))
         limits = np.iinfo(np.int64)
         reach["begins"], reach["closes"], reach["highest"] = limits.max, limits.min, limits.min
@@ -196,21 +195,21 @@ class BatchBuilder(Delivery):
             reach["closes"][o.layer - LIBRARIES[0]] = o.end
         return reach
 
-    def _keep_files(self, rank: int, files: NDArray[Any]) -> None:
+    def _keep_files(self, rank: int, files: Numbers) -> None:
         files = files[(files["touched"] != 0) & (files["rank"] == rank)]
         if len(files):
             end = np.where((files["alone"] != 0) & (files["known"] != 0), files["end"], NO_VALUE)
             file, past = files["code"].astype(np.int64), files["past"].astype(np.int8)
             self._positions.keep(rank, FileStates(file, files["position"], end, files["append"] != 0, past))
 
-    def _keep_handles(self, rank: int, names: Int32s, handles: NDArray[Any], codes: Int32s) -> None:
+    def _keep_handles(self, rank: int, names: Int32s, handles: Numbers, codes: Int32s) -> None:
         if len(handles):
             of_rank = handles["rank"] == rank
             file = np.append(codes, np.int32(-1))[handles["file"][of_rank]]
             self._handles.keep(rank, dict(zip(names[of_rank].tolist(), file.tolist(), strict=True)))
 
 
-def _open_by_time(reach: NDArray[Any]) -> list[Opened]:
+def _open_by_time(reach: Numbers) -> list[Opened]:
     return [
         Opened(layer=layer, via=layer, start=begins, end=closes)
         for layer, (begins, closes, _) in zip(LIBRARIES, reach.tolist(), strict=True)
@@ -218,7 +217,7 @@ def _open_by_time(reach: NDArray[Any]) -> list[Opened]:
     ]
 
 
-def _open(outer: NDArray[Any], threads: Int32s, rank: int) -> list[Opened]:
+def _open(outer: Numbers, threads: Int32s, rank: int) -> list[Opened]:
     """A rank's calls that may make later ones, by thread and depth."""
     slots, depths = np.nonzero(outer["rank"] == rank)
     calls = [
@@ -276,5 +275,5 @@ def _join(chunks: list[Chunk]) -> tuple[Signatures, Int32s]:
     return Signatures.join(tables), _concatenate(ids)
 
 
-def _concatenate(arrays: list[NDArray[Any]]) -> NDArray[Any]:
+def _concatenate(arrays: list[Numbers]) -> Numbers:
     return arrays[0] if len(arrays) == 1 else np.concatenate(arrays)

@@ -6,13 +6,11 @@ import functools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
-from vani.columns import Int32s, Ints, distinct
+from vani.columns import Int32s, Ints, Numbers, distinct
 from vani.errors import TraceError
 from vani.kernels import call
 from vani.readers.delivery import note_calls
@@ -46,7 +44,7 @@ class Clock:
     spent: float = 0.0
     """Total ticks of all calls."""
 
-    def times(self, deltas: NDArray[Any]) -> tuple[Ints, Ints]:
+    def times(self, deltas: Numbers) -> tuple[Ints, Ints]:
         """Start and duration in nanoseconds, shape (n,) each, from `deltas`, uint32 of shape (n, 2).
 
         Raises
@@ -207,7 +205,7 @@ class RunningOffsets:
         """Number of calls whose offsets add up to an implausible number and are therefore unknown."""
         self._base: dict[int, int] = {}
 
-    def resolve(self, function: NDArray[Any], stored: Ints) -> None:
+    def resolve(self, function: Numbers, stored: Ints) -> None:
         """Replace differences in `stored` with offsets, in place; `function` is -1 for rows that are left unchanged."""
         for code in distinct(function[function >= 0]).tolist():
             rows = np.flatnonzero((function == code) & (stored != NO_VALUE))

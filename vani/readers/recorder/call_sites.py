@@ -15,7 +15,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from vani.calls import CALL_SITES, Layer
-from vani.columns import Int8s, Int32s, Ints, merged, texts, to_arrow
+from vani.columns import Int8s, Int32s, Ints, UInt64s, merged, texts, to_arrow
 from vani.errors import TraceError
 from vani.readers.recorder.source import Source
 from vani.units import counted
@@ -56,7 +56,7 @@ class CallSites:
 
     modules: tuple[str, ...]
     module: Ints
-    offset: NDArray[np.uint64]
+    offset: UInt64s
 
     def __len__(self) -> int:
         return len(self.module)

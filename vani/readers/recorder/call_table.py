@@ -8,14 +8,14 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from vani.columns import Ints, to_arrow, to_numpy
+from vani.columns import Ints, Numbers, to_arrow, to_numpy
 from vani.errors import TraceError
 from vani.readers.functions import FACTS
 from vani.readers.interpret import interpret
@@ -33,7 +33,7 @@ class SignaturePacker:
     def __init__(self, n: int) -> None:
         """`n` is the total number of signatures."""
         self._n = n
-        self._columns: dict[str, NDArray[Any]] = {}
+        self._columns: dict[str, Numbers] = {}
         self._unnamed: set[int] = set()
         self._unbelieved: dict[str, str] = {}
 
@@ -257,7 +257,7 @@ def _split_arguments(
     ids: Ints,
     at: Ints,
     length: Ints,
-    given: NDArray[Any],
+    given: Numbers,
     where: str,
 ) -> pa.ListArray:
     # Every argument is followed by one space, so the last space is no separator and is cut off before splitting.

@@ -19,14 +19,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from vani.calls import OCCURRENCES, Flag, Layer, Occurrences
-from vani.columns import Bools, Int8s, Int16s, Int32s, Ints, distinct, merged, to_arrow
+from vani.columns import Bools, Int8s, Int16s, Int32s, Ints, Numbers, distinct, merged, to_arrow
 from vani.errors import TraceError
 from vani.readers.nesting import LIBRARIES, made_by_library, outermost, unsurrounded
 from vani.readers.recorder.grammar import Grammar, Rules
@@ -86,7 +85,7 @@ class Callers:
         self._by_origin = by_origin
         self._grammars: list[Grammar] = []
         self._numbers: list[int] = []
-        self._columns: list[tuple[NDArray[Any], ...]] = []
+        self._columns: list[tuple[Numbers, ...]] = []
         self.symbols = 0
 
     def __len__(self) -> int:

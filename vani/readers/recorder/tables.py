@@ -3,12 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from vani.columns import Bools, Ints, distinct
+from vani.columns import Bools, Ints, Numbers, distinct
 from vani.errors import TraceError
 from vani.readers.paths import PathTable, Probes, summed
 from vani.readers.recorder.call_table import CallTableFiles, TableCounts
@@ -258,7 +256,7 @@ class TableReader:
         return signatures, grammar
 
 
-def group_positions(kinds: Ints, of_rank: NDArray[Any]) -> Ints:
+def group_positions(kinds: Ints, of_rank: Numbers) -> Ints:
     """Find r of `a*r+b` for every rank and function: shape (ranks, functions with such patterns).
 
     For each function, ranks with the same number of distinct signatures form a group, in which they are numbered

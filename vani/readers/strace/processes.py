@@ -21,10 +21,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from vani.calls import FileClass, Flag, Kind
-from vani.columns import Bools, Int8s, Ints, distinct, to_arrow, to_numpy
+from vani.columns import Bools, Columns, Int8s, Ints, distinct, to_arrow, to_numpy
 from vani.readers import programs
 from vani.readers.paths import classify_path
-from vani.readers.scanned import Columns
 from vani.readers.signatures import NO_VALUE
 from vani.readers.strace import MARK
 from vani.readers.strace.lines import Block, Calls, named_first, plain

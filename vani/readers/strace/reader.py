@@ -18,20 +18,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from vani.calls import FUNCTIONS, FileClass, Flag, Kind, Layer
-from vani.columns import Bools, Int8s, Int32s, Ints, distinct, scalar, small_table, to_arrow
+from vani.columns import Bools, Columns, Int8s, Int32s, Ints, distinct, scalar, small_table, to_arrow
 from vani.errors import TraceError
 from vani.readers.paths import SHM, PathTable, classes_of, marked, padded, summed
 from vani.readers.programs import RANK_LAUNCHERS, app_of, is_launcher
-from vani.readers.scanned import (
-    Columns,
-    KnownLog,
-    LogReader,
-    Spool,
-    batch_of,
-    calls_of_ranks,
-    pairs_of,
-    users_of,
-)
+from vani.readers.scanned import KnownLog, LogReader, Spool, batch_of, calls_of_ranks, pairs_of, users_of
 from vani.readers.signatures import NO_VALUE
 from vani.readers.strace import host_of, logs_of, pid_of, rank_of, system_calls
 from vani.readers.strace.lines import Calls, LineReader, Spellings

@@ -6,17 +6,15 @@ Requests of io_submit (libaio), in logs that strace wrote with them (`-e abbrev=
 import re
 from functools import reduce
 from operator import or_
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from vani.calls import DIRECT, FAILED, LOCK, SYNCHRONOUS, Flag, Kind
-from vani.columns import Bools, Int16s, Ints, scalar, to_arrow, to_numpy
+from vani.columns import Bools, Columns, Int16s, Ints, Numbers, scalar, to_arrow, to_numpy
 from vani.readers.functions import PositionRule
-from vani.readers.scanned import Columns, row_schema
+from vani.readers.scanned import row_schema
 from vani.readers.signatures import NO_VALUE, by_text
 from vani.readers.strace.lines import Calls, Spellings, integers, named_first
 from vani.readers.strace.processes import Folders, Processes
@@ -226,7 +224,7 @@ class _Rows:
             "took": np.maximum(calls.took[self.at], 0),
         }
 
-    def fact(self, name: str) -> NDArray[Any]:
+    def fact(self, name: str) -> Numbers:
         """A fact about the system call of each row."""
         return _TABLE[name][self._name]
 
