@@ -150,11 +150,11 @@ def test_plug_ins_are_loaded_only_if_no_built_in_format_fits(site, monkeypatch):
     assert vani.open_trace(SMALL).tool == "recorder"
     assert [reader.tool for reader in open_workload([SMALL]).readers] == ["recorder"]
     with pytest.raises(SystemExit, match="loaded"):
-        opening.formats()
+        opening._plug_ins()
 
 
 def test_all_formats_are_listed_built_in_ones_first(trace):
-    assert [known.name for known in opening.formats()] == ["recorder", "parquet", "darshan", "dftracer", "otf2", "strace", "csv"]
+    assert [known.name for known in (*opening.BUILT_IN, *opening._plug_ins().formats)] == ["recorder", "parquet", "darshan", "dftracer", "otf2", "strace", "csv"]
 
 
 @pytest.mark.parametrize(
@@ -175,8 +175,6 @@ def test_unloadable_format_is_named_if_no_other_fits(site, tmp_path, code, said)
     line = str(caught.value)
     assert line.startswith(f"{log}: is a TAU trace") and "bad_format:FORMAT: " in line and said in line
     assert "; update or uninstall the package that brings it, or " in line
-    with pytest.raises(InputError, match=r"bad_format:FORMAT: .*; update or uninstall"):
-        opening.formats()
 
 
 def test_a_broken_format_does_not_hinder_traces_of_others(site, tmp_path):

@@ -58,8 +58,8 @@ class Delivery:
         rank, piece = rows.rank, self._piece
         if not len(rank):
             return
-        columns = self.columns(rows)
         piece.problems += [fault for fault in rows.signatures.unbelieved.values() if fault not in piece.problems]
+        columns = self.columns(rows)
         piece.time_ns += claimed(rows.duration, int(rows.duration.max()))
         piece.ranks_read += int((rank[1:] != rank[:-1]).sum()) + (int(rank[0]) != self._last_rank)
         self._last_rank = int(rank[-1])

@@ -277,7 +277,10 @@ FACTS = frozenset(
 """Calls whose arguments appear in attributes (dims, chunks, hints, transfer modes); the store keeps all arguments."""
 
 
-def function_table(names: Sequence[str]) -> pa.Table:
-    """`vani.calls.FUNCTIONS` for a trace's function list."""
-    layers, kinds = [int(layer_of(n)) for n in names], [int(meaning_of(n).kind) for n in names]
+def function_table(
+    names: Sequence[str], layers: Sequence[int] | None = None, kinds: Sequence[int] | None = None
+) -> pa.Table:
+    """`vani.calls.FUNCTIONS` for a trace's function list; layers and kinds follow from names if they are omitted."""
+    layers = [layer_of(n) for n in names] if layers is None else layers
+    kinds = [meaning_of(n).kind for n in names] if kinds is None else kinds
     return small_table([range(len(names)), names, layers, kinds], FUNCTIONS)

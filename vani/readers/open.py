@@ -1,15 +1,12 @@
 """The entry point for all traces: recognise the format first, then read."""
 
-from __future__ import annotations
-
-import functools
 import importlib
 import os
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -69,20 +66,6 @@ class _PlugIns:
     broken: tuple[InputError, ...]
 
 
-def formats() -> tuple[Format, ...]:
-    """All formats, in the order in which they are tried.
-
-    Raises
-    ------
-    InputError
-        Another distribution's entry point cannot be loaded.
-    """
-    more = _plug_ins()
-    if more.broken:
-        raise more.broken[0]
-    return (*BUILT_IN, *more.formats)
-
-
 def format_of(path: Path, *, named: bool) -> Format | None:
     """The first format that recognises a path as its trace; plug-ins that fail are skipped.
 
@@ -111,11 +94,6 @@ def format_of(path: Path, *, named: bool) -> Format | None:
     return None
 
 
-def has_plug_ins() -> bool:
-    """Return whether there are any plug-in formats; loads them."""
-    return bool(_plug_ins().formats)
-
-
 def unusable(path: Path) -> list[InputError]:
     """Failures of plug-ins that tried to recognise a path."""
     more = _plug_ins()
@@ -136,7 +114,7 @@ def unusable(path: Path) -> list[InputError]:
     return errors
 
 
-@functools.cache
+@cache
 def _plug_ins() -> _PlugIns:
     plug_in_formats: list[Format] = []
     broken: list[InputError] = []
@@ -384,7 +362,7 @@ def _traces_in(path: Path, depth: int) -> Iterator[Path]:
 
 def _possible_traces(path: Path) -> list[Path]:
     # Among the built-in formats, only Darshan logs are single files.
-    with_files = has_plug_ins()
+    with_files = bool(_plug_ins().formats)
     # Tools put folders with names that begin with `_` or `.` next to traces (`_text`, `_parquet`).
     return in_natural_order(
         [
@@ -515,7 +493,7 @@ class _TracedRun:
             if kind == FileClass.DATASET
         )
 
-    def is_near(self, other: _TracedRun) -> bool:
+    def is_near(self, other: "_TracedRun") -> bool:
         """Whether two runs are less than an hour apart, and belong to one user if both users are known.
 
         Job ids do not distinguish runs, because without a batch system Darshan uses the process id.
@@ -524,7 +502,7 @@ class _TracedRun:
             return False
         return self.gap(other) < _NEAR_S
 
-    def gap(self, other: _TracedRun) -> float:
+    def gap(self, other: "_TracedRun") -> float:
         """Seconds from the end of the first run to the start of the other; 0 if a start is unknown."""
         if self.span is None or other.span is None:
             return 0.0

@@ -134,21 +134,18 @@ def complete_relative_paths(file: Int32s, layer: Int8s, paths: Sequence[str]) ->
     # ROMIO allows a file-system prefix before the path (`ufs:/scratch/x`).
     tails = {c: re.sub(r"^[a-z0-9]+:(?=/)", "", path) for c, path in relative.items()}
     names = {posixpath.basename(path) for path in tails.values()}
-    by_name: dict[str, list[str]] = {}
+    by_name: dict[str, list[int]] = {}
     named[file[~library & (file >= 0)]] = True
-    codes: dict[str, int] = {}
     for code in np.flatnonzero(named).tolist():
-        path = paths[code]
-        name = posixpath.basename(path)
-        if name in names and path.startswith("/"):
-            by_name.setdefault(name, []).append(path)
-            codes[path] = code
+        name = posixpath.basename(paths[code])
+        if name in names and paths[code].startswith("/"):
+            by_name.setdefault(name, []).append(code)
     new = np.arange(len(paths), dtype=np.int32)
     for code, path in tails.items():
         tail = path if path.startswith("/") else "/" + path
-        matches = [p for p in by_name.get(posixpath.basename(path), ()) if p.endswith(tail)]
+        matches = [other for other in by_name.get(posixpath.basename(path), ()) if paths[other].endswith(tail)]
         if len(matches) == 1:
-            new[code] = codes[matches[0]]
+            new[code] = matches[0]
     changed = library & (file >= 0)
     file[changed] = new[file[changed]]
 

@@ -204,11 +204,11 @@ class SpooledReader(ScannedReader[R]):
                 if is_large and sum(len(columns[by]) for columns in waiting) >= GROUP_ROWS + self._late:
                     ordered = self._ordered(waiting)
                     cut = len(ordered[by]) - self._late
-                    rows_ready = self._rows({name: values[:cut] for name, values in ordered.items()}, piece)
+                    rows_ready = self._rows({name: values[:cut] for name, values in ordered.items()})
                     yield from delivery.batches(rows_ready)
                     waiting = [{name: values[cut:] for name, values in ordered.items()}]
             if waiting:
-                yield from delivery.batches(self._rows(self._ordered(waiting), piece))
+                yield from delivery.batches(self._rows(self._ordered(waiting)))
 
     def _ordered(self, parts: list[Columns]) -> Columns:
         """Joined columns, rank by rank, by call start."""
@@ -222,14 +222,13 @@ class SpooledReader(ScannedReader[R]):
         del column
         return ()
 
-    def _rows(self, column: Columns, piece: Piece) -> Rows:
-        """Calls from ordered columns; implausible sizes and offsets are problems of the piece."""
+    def _rows(self, column: Columns) -> Rows:
+        """Calls from ordered columns."""
         known = self.known
         columns = {name: column[name] for name in Signatures.columns() if name in column} | self._interpreted(column)
         ids = np.arange(len(column["start"]), dtype=np.int32)
         rank = known.rank_of[column[known.rows.by]]
         signatures = Signatures.of_calls(known.names, **columns)
-        piece.problems += [fault for fault in signatures.problems if fault not in piece.problems]
         return Rows(rank, signatures, ids, column["start"] - known.first_ns, column["took"])
 
     def _interpreted(self, column: Columns) -> Columns:

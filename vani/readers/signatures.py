@@ -6,8 +6,6 @@ are added up. Calls pass `Signatures.of_calls`, counters and extents of tracers 
 Two plausible sizes or offsets can be added in 64 bits; `claimed` adds up all those of a trace.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -183,7 +181,7 @@ class Signatures:
         ]
 
     @classmethod
-    def of_calls(cls, names: Sequence[str], **columns: Any) -> Signatures:
+    def of_calls(cls, names: Sequence[str], **columns: Any) -> "Signatures":
         """Build signatures for a tracer that stores each call with its arguments; omitted columns are empty.
 
         `names` are the functions by code. Implausible sizes and offsets become `NO_VALUE`.
@@ -208,12 +206,12 @@ class Signatures:
             name for name in Signatures.__dataclass_fields__ if name not in ("unnamed", "unbelieved")
         )
 
-    def take(self, ids: Numbers) -> Signatures:
+    def take(self, ids: Numbers) -> "Signatures":
         """Select signatures and renumber them."""
         return Signatures(**{name: getattr(self, name)[ids] for name in Signatures.columns()})
 
     @staticmethod
-    def join(parts: list[Signatures]) -> Signatures:
+    def join(parts: "list[Signatures]") -> "Signatures":
         """Concatenate tables."""
         if len(parts) == 1:
             return parts[0]

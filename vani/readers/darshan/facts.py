@@ -45,9 +45,7 @@ def hints_passed(records: Records) -> int | None:
     return None if (counts < 0).any() else int(counts.sum())
 
 
-def layouts_of(
-    records: Records, files: Callable[[UInt64s], Ints], reach: Ints
-) -> dict[int, FileLayout] | None:
+def layouts_of(records: Records, files: Callable[[UInt64s], Ints], reach: Ints) -> dict[int, FileLayout] | None:
     """Layout of each file that has one; None if the log has no Lustre records.
 
     Parameters
@@ -101,9 +99,7 @@ _BESIDE: Mapping[str, Beside] = {"LUSTRE": "layouts", "DXT_POSIX": "segments", "
 _COUNTED = {"heatmap:POSIX": int(Layer.POSIX), "heatmap:STDIO": int(Layer.STDIO)}
 
 
-def segments_of(
-    records: Records, files: Callable[[UInt64s], Ints], span_ns: int
-) -> Segments | None:
+def segments_of(records: Records, files: Callable[[UInt64s], Ints], span_ns: int) -> Segments | None:
     """POSIX calls that read or write, in time order within rank, file and direction; None without DXT.
 
     Impossible calls are skipped, so counters may count more calls than these.

@@ -115,6 +115,10 @@ def job_of(path: Path, numbers: tuple[int, int, int], times: tuple[float, float]
 class Log:
     """Regions of a log, inflated and checked on first use. All except DXT calls are then kept."""
 
+    partial: tuple[str, ...] = ()
+    """Modules that dropped some records while the program ran, sorted by name."""
+    lost_counters = False
+    """Whether records with counters were dropped. A Darshan 2 log records neither."""
     mixed = 0
     """Number of POSIX records that `rows` dropped because stream calls were added to them."""
 
@@ -125,6 +129,10 @@ class Log:
         self._number, self._versions = record_layouts.module_numbers(header.version), header.versions
         self._places = {file.name(number): number for number, (_, length) in enumerate(header.regions) if length}
         self._regions: dict[str, bytes] = {}
+        dropped = [name for name, at in self._number.items() if header.flags >> at & 1]
+        self.partial = tuple(sorted(name for name in dropped if self.has(name)))
+        without_counters = sum(1 << number for name, number in self._number.items() if name in record_layouts.GROWING)
+        self.lost_counters = bool(header.flags & ~without_counters)
 
     def check(self) -> None:
         """Inflate and check all regions.
@@ -161,18 +169,6 @@ class Log:
     def has(self, module: str) -> bool:
         """Whether the log has a module's region."""
         return module in self._number and module in self._places
-
-    @property
-    def partial(self) -> tuple[str, ...]:
-        """Modules that dropped some records while the program ran, sorted by name."""
-        flags = self._file.header.flags
-        return tuple(sorted(name for name, at in self._number.items() if flags >> at & 1 and self.has(name)))
-
-    @property
-    def lost_counters(self) -> bool:
-        """Whether records with counters were dropped."""
-        without_counters = sum(1 << number for name, number in self._number.items() if name in record_layouts.GROWING)
-        return bool(self._file.header.flags & ~without_counters)
 
     @cached_property
     def job(self) -> Job:
@@ -369,16 +365,6 @@ class OldLog(Log):
     def has(self, module: str) -> bool:
         """Whether any file was opened through a module."""
         return module in self._chosen and bool(self._chosen[module].any())
-
-    @property
-    def partial(self) -> tuple[str, ...]:
-        """Empty, because a Darshan 2 log records omissions separately."""
-        return ()
-
-    @property
-    def lost_counters(self) -> bool:
-        """False, because a Darshan 2 log does not record whether counters were dropped."""
-        return False
 
     @cached_property
     def job(self) -> Job:

@@ -17,13 +17,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from vani.calls import FUNCTIONS, FileClass, Flag, Kind, Layer
-from vani.columns import Bools, Columns, Int8s, Int32s, Ints, Numbers, distinct, small_table, to_numpy
+from vani.calls import FileClass, Flag, Kind, Layer
+from vani.columns import Bools, Columns, Int8s, Int32s, Ints, Numbers, distinct, to_numpy
 from vani.errors import TraceError
 from vani.readers.dftracer import logs_of
 from vani.readers.dftracer.events import AGGREGATED, COMPLETE, EventParser, LineReader
 from vani.readers.dftracer.processes import TRACKER, Child, Missing, Processes
 from vani.readers.dftracer.rows import PROCESSES, ROWS, Call, Functions, NameCodes, numbers, rows_of
+from vani.readers.functions import function_table
 from vani.readers.paths import PYTHON, PathTable, classes_of, classify_path, summed
 from vani.readers.programs import RANK_LAUNCHERS, app_name
 from vani.readers.scanned import KnownLog, LogReader, Spool, batch_of, calls_of_ranks, pairs_of, users_of
@@ -382,9 +383,8 @@ class DFTracerReader(LogReader[DFTracerLog]):
         return app_name(self.path.resolve().name.partition(".pfw")[0])
 
     def functions(self) -> pa.Table:
-        names, calls = self.known.names, self.known.functions
-        layers, kinds = ([int(getattr(call, part)) for call in calls] for part in ("layer", "kind"))
-        return small_table([range(len(names)), names, layers, kinds], FUNCTIONS)
+        calls = self.known.functions
+        return function_table(self.known.names, [call.layer for call in calls], [call.kind for call in calls])
 
     def facts(self) -> list[tuple[str, list[str], int]]:
         """Hosts, data set files that were mapped into memory, and processes without events."""

@@ -234,56 +234,35 @@ class ParquetReader(ScannedReader[KnownTables]):
         """Calls from ordered rows."""
 
     def batches(self, ranks: range, piece: Piece) -> Iterator[pa.RecordBatch]:
-        known = self.known
-        private = known.users == 1
         left_out: Counter[str] = Counter()
-        for group in rank_groups(ranks, known.calls, GROUP_ROWS):
-            lost = int(known.calls[group.start : group.stop].sum())
-            try:
-                if lost > GROUP_ROWS and len(group) == 1:
-                    yield from self._in_pieces(group, private, piece, left_out)
-                    continue
-                parts = list(self._columns(group, left_out))
-                if not parts:
-                    continue
-                column = joined(parts)
-                order, _ = self._order(column)
-                rows = self._rows({name: values[order] for name, values in column.items()}, piece)
-            except DamagedPartError as error:
-                piece.problems.append(
-                    f"ranks {group.start} to {group.stop - 1}: {counted(lost, 'call')} left out, "
-                    f"{error.path.name}: {error.what}"
-                )
-                continue
-            delivery = Delivery(piece, known.names, private, by_time=not known.nested, handles=self._handles)
-            yield from delivery.batches(rows)
+        for group in rank_groups(ranks, self.known.calls, GROUP_ROWS):
+            yield from self._group(group, piece, left_out)
         piece.problems += [rows_left_out(rows, why) for why, rows in (+left_out).items()]
 
-    def _in_pieces(
-        self, group: range, private: Bools, piece: Piece, left_out: Counter[str]
-    ) -> Iterator[pa.RecordBatch]:
-        """Yield the calls of one large rank in pieces; each continues with the state of the previous one."""
-        known, rank = self.known, group.start
-        expected, given = int(known.calls[rank]), 0
-        delivery = Delivery(piece, known.names, private, by_time=not known.nested, handles=self._handles)
+    def _group(self, group: range, piece: Piece, left_out: Counter[str]) -> Iterator[pa.RecordBatch]:
+        """Yield the calls of some ranks; those of one large rank in pieces, each continuing the state of the last."""
+        known, given = self.known, 0
+        expected = int(known.calls[group.start : group.stop].sum())
+        is_large = expected > GROUP_ROWS and len(group) == 1
+        delivery = Delivery(piece, known.names, known.users == 1, by_time=not known.nested, handles=self._handles)
         reached: int | None = None
-        waiting: Columns | None = None
+        waiting: list[Columns] = []
         try:
             for columns in chain(self._columns(group, left_out), (None,)):
-                parts = [part for part in (waiting, columns) if part is not None]
-                if not parts:
-                    return
-                more = joined(parts)
+                waiting += () if columns is None else (columns,)
+                if not waiting or not (is_large or columns is None):
+                    continue
+                more = joined(waiting)
                 order, key = self._order(more)
                 if reached is not None and len(order) and int(key[order[0]]) < reached:
                     piece.problems.append(
-                        f"rank {rank}: {expected - given:,} of {counted(expected, 'call')} left out, its rows are "
-                        f"out of order (rows of ranks with more than {GROUP_ROWS:,} are not sorted here): "
+                        f"rank {group.start}: {expected - given:,} of {counted(expected, 'call')} left out, its rows "
+                        f"are out of order (rows of ranks with more than {GROUP_ROWS:,} are not sorted here): "
                         "sort the files by rank and time"
                     )
                     return
                 ready = order if columns is None else order[:-_HELD]
-                waiting = {name: values[order[len(ready) :]] for name, values in more.items()}
+                waiting = [{name: values[order[len(ready) :]] for name, values in more.items()}]
                 if not len(ready):
                     continue
                 reached = int(key[ready[-1]])
@@ -292,7 +271,8 @@ class ParquetReader(ScannedReader[KnownTables]):
                 del more
                 yield from delivery.batches(rows)
         except DamagedPartError as error:
-            piece.problems.append(
-                f"rank {rank}: {expected - given:,} of {counted(expected, 'call')} left out, "
-                f"{error.path.name}: {error.what}"
-            )
+            calls = counted(expected, "call")
+            lost = f"ranks {group.start} to {group.stop - 1}: {calls}"
+            if is_large:
+                lost = f"rank {group.start}: {expected - given:,} of {calls}"
+            piece.problems.append(f"{lost} left out, {error.path.name}: {error.what}")

@@ -193,9 +193,6 @@ class WisIOReader(reader.ParquetReader):
         piece.repaired_times += int(((column["tmid"] < 0) | ~(column["duration"] >= 0)).sum())
         start, duration = self._times(column)
         signatures = _signatures(column, self._names.texts)
-        for problem in signatures.problems:
-            if problem not in piece.problems:
-                piece.problems.append(problem)
         ids = np.arange(len(start), dtype=np.int32)
         return Rows(column["rank"].astype(np.int32), signatures, ids, start, duration)
 

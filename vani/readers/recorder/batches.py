@@ -1,7 +1,5 @@
 """Calls of ranks, from signatures, expanded grammars and time stamps, batch by batch."""
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -163,7 +161,7 @@ class TimeFiles:
         offset, length = int(self._segments.offset[rank]), int(self._segments.length[rank])
         return Extent(self._segments.path, offset, length) if length else None
 
-    def open(self, rank: int) -> Inflater | RawTimes | None:
+    def open(self, rank: int) -> "Inflater | RawTimes | None":
         """A source of the rank's raw time stamps with `read(size)`; None if there are none."""
         extent = self._segment(rank)
         if extent is None:
@@ -313,7 +311,7 @@ class CallReader:
             int((chunk.start + chunk.duration).max()),
         )
 
-    def _chunks_of(self, rank: int, piece: Piece, ahead: _Ahead) -> Iterator[Chunk]:
+    def _chunks_of(self, rank: int, piece: Piece, ahead: "_Ahead") -> Iterator[Chunk]:
         expected = int(self._tables.calls[rank])
         where = self._times.where(rank)
         expansion = times = None
@@ -371,7 +369,7 @@ class CallReader:
         piece.repaired_times += clock.repaired
         piece.time_ns += clock.spent * self._meta.resolution_s * 1e9
 
-    def _expansion(self, rank: int, ahead: _Ahead) -> tuple[Signatures, Iterator[Int32s]] | None:
+    def _expansion(self, rank: int, ahead: "_Ahead") -> tuple[Signatures, Iterator[Int32s]] | None:
         """Signatures of the rank, and its calls in order."""
         tables = self._tables
         ids = ahead.calls_of(rank)

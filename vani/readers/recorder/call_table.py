@@ -1,7 +1,5 @@
 """The call table (CST), which contains every distinct call once (format document, section 5.1)."""
 
-from __future__ import annotations
-
 import io
 import struct
 from collections.abc import Iterator, Sequence
@@ -73,7 +71,7 @@ class Entries(NamedTuple):
 
 
 def call_table_parts(
-    source: TableBytes,
+    source: "TableBytes",
     *,
     function_bytes: int,
     counted: bool,
@@ -253,12 +251,7 @@ def _field(raw: NDArray[np.uint8], at: Ints, dtype: str) -> Ints:
 
 
 def _split_arguments(
-    raw: NDArray[np.uint8],
-    ids: Ints,
-    at: Ints,
-    length: Ints,
-    given: Numbers,
-    where: str,
+    raw: NDArray[np.uint8], ids: Ints, at: Ints, length: Ints, given: Numbers, where: str
 ) -> pa.ListArray:
     # Every argument is followed by one space, so the last space is no separator and is cut off before splitting.
     sizes = np.maximum(length - 1, 0)
@@ -322,7 +315,7 @@ class CallTableFiles:
             return content
         return inflate_frame(content, where=self._source.where(name))
 
-    def read(self, name: str, paths: PathTable, handles: HandleTable) -> tuple[Signatures, TableCounts]:
+    def read(self, name: str, paths: PathTable, handles: HandleTable) -> "tuple[Signatures, TableCounts]":
         """Read and interpret a call table, in parts if it is large, and keep the counts and texts needed later."""
         meta, layout = self._meta, self._meta.layout
         counts, packer = TableCounts(meta.functions), None

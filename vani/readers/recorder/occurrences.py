@@ -15,8 +15,6 @@ In traces without depths but with known origins, there is one pass per library i
 Processes that share a grammar cost nothing extra.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -66,7 +64,7 @@ class _Calls:
     within: Int16s
     inside: Bools
 
-    def take(self, rows: Ints) -> _Calls:
+    def take(self, rows: Ints) -> "_Calls":
         return _Calls(*(getattr(self, name)[rows] for name in _Calls.__dataclass_fields__))
 
 
@@ -140,12 +138,9 @@ class Callers:
         return calls.depth == level, calls.depth == level - 1
 
     def _joined(self) -> tuple[_Calls, _Rules]:
-        nodes = np.array([len(g.names) for g in self._grammars], dtype=np.int64)
-        first_node = np.cumsum(nodes) - nodes
-        rule_counts = np.array([len(g.bodies) - 1 for g in self._grammars], dtype=np.int64)
-        first_rule = np.cumsum(rule_counts) - rule_counts
-        symbols = np.array([len(g.values) for g in self._grammars], dtype=np.int64)
-        first_symbol = np.cumsum(symbols) - symbols
+        sizes = np.array([(len(g.names), len(g.bodies) - 1, len(g.values)) for g in self._grammars], np.int64).T
+        first_node, first_rule, first_symbol = np.cumsum(sizes, axis=1) - sizes
+        nodes = sizes[0]
         values = [
             np.where(g.values >= 0, g.values + n, g.values - r)
             for g, n, r in zip(self._grammars, first_node.tolist(), first_rule.tolist(), strict=True)
@@ -158,7 +153,7 @@ class Callers:
                 levels[height].append(level + first)
         bodies = [g.bodies[:-1] + s for g, s in zip(self._grammars, first_symbol.tolist(), strict=True)]
         rules = _Rules(
-            np.append(np.concatenate(bodies), symbols.sum()),
+            np.append(np.concatenate(bodies), sizes[2].sum()),
             np.concatenate(values),
             np.concatenate([g.exponents for g in self._grammars]),
             [np.concatenate(level) for level in levels],

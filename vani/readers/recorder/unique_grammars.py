@@ -151,16 +151,13 @@ problems
         sizes = source.sizes[:count]
         self._few = len(sizes) <= FEW
         blocks = _blocks(sizes, 1 if self._few else _BLOCK)
-
-        def look(block: range) -> list[str]:
-            return self._look(block, visit)
-
+        self._visit = visit
         if threads > 1 and len(blocks) > 1:
             # Two threads halve the time, because numpy does most of the work and releases the GIL.
             with ThreadPoolExecutor(max_workers=threads) as pool:
-                faults = list(pool.map(look, blocks))
+                faults = list(pool.map(self._look, blocks))
         else:
-            faults = [look(block) for block in blocks]
+            faults = [self._look(block) for block in blocks]
         self.problems += [problem for some in faults for problem in some]
 
     def __len__(self) -> int:
@@ -219,7 +216,7 @@ problems
         forest = decode_forest(self._read(small), self._terminals, self._source.where(index))
         return {g: forest.grammar(i) for i, g in enumerate(small)}
 
-    def _look(self, block: range, visit: Visit) -> list[str]:
+    def _look(self, block: range) -> list[str]:
         """Decode some grammars, record facts about each, and return their faults."""
         problems: list[tuple[int, str]] = []
         buffers: dict[int, bytes] = {}
@@ -241,7 +238,7 @@ problems
         # If one of them is wrong, the loop below finds out which one, and why.
         with suppress(TraceError):
             if small:
-                self._note(np.array(small), decode_forest([buffers[i] for i in small], self._terminals), visit)
+                self._note(np.array(small), decode_forest([buffers[i] for i in small], self._terminals))
                 buffers = {i: b for i, b in buffers.items() if len(b) > _SMALL_BYTES}
         for index, buffer in buffers.items():
             try:
@@ -252,7 +249,7 @@ problems
             self.calls[index], self.lost[index] = grammar.calls, False
             ids, often = grammar.used
             with self._lock:
-                visit(np.full(len(ids), index), ids, often)
+                self._visit(np.full(len(ids), index), ids, often)
                 if self._few:
                     self._kept[index] = grammar
         return [problem for _, problem in sorted(problems)]
@@ -261,12 +258,12 @@ problems
         fault = f"grammars are larger than the {self._most_bytes} bytes that Vani takes"
         return str(TraceError(fault, where=self._source.where(index)))
 
-    def _note(self, indices: Ints, forest: Forest, visit: Visit) -> None:
+    def _note(self, indices: Ints, forest: Forest) -> None:
         self.calls[indices], self.lost[indices] = forest.calls, False
         self._small[indices] = forest.cost <= _SMALL_COST
         grammar, ids, often = forest.used
         with self._lock:
-            visit(indices[grammar], ids, often)
+            self._visit(indices[grammar], ids, often)
 
 
 def _blocks(sizes: Ints, most: int) -> list[range]:

@@ -17,9 +17,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from vani.calls import FUNCTIONS, FileClass, Flag, Kind, Layer
-from vani.columns import Bools, Columns, Int8s, Int32s, Ints, distinct, scalar, small_table, to_arrow
+from vani.calls import FileClass, Flag, Kind, Layer
+from vani.columns import Bools, Columns, Int8s, Int32s, Ints, distinct, scalar, to_arrow
 from vani.errors import TraceError
+from vani.readers.functions import function_table
 from vani.readers.paths import SHM, PathTable, classes_of, marked, padded, summed
 from vani.readers.programs import RANK_LAUNCHERS, app_of, is_launcher
 from vani.readers.scanned import KnownLog, LogReader, Spool, batch_of, calls_of_ranks, pairs_of, users_of
@@ -420,9 +421,7 @@ class StraceReader(LogReader[StraceLog]):
         return [self] if self._has_logs_of_ranks and ":" not in command_of(self.path) else super().by_app()
 
     def functions(self) -> pa.Table:
-        names = self.known.names
-        layers, kinds = [int(Layer.POSIX)] * len(names), [int(kind) for kind in _KINDS]
-        return small_table([range(len(names)), names, layers, kinds], FUNCTIONS)
+        return function_table(self.known.names, [Layer.POSIX] * len(_KINDS), _KINDS)
 
     def facts(self) -> list[tuple[str, list[str], int]]:
         """The command, and calls whose data the log does not show: mapped data set files, io_uring and others."""

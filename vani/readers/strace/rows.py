@@ -4,8 +4,6 @@ Requests of io_submit (libaio), in logs that strace wrote with them (`-e abbrev=
 """
 
 import re
-from functools import reduce
-from operator import or_
 
 import numpy as np
 import pyarrow as pa
@@ -313,7 +311,7 @@ class _Rows:
 
 def _open_flags(text: str) -> int:
     # As numbers: an enumeration would drop the sign.
-    return reduce(or_, (int(_OPEN_BITS.get(bit, 0)) for bit in text.split("|")))
+    return int(np.bitwise_or.reduce([int(_OPEN_BITS.get(bit, 0)) for bit in text.split("|")]))
 
 
 def _part(args: pa.Array, rows: Ints, pattern: str, name: str) -> pa.Array:
