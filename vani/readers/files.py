@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -62,12 +62,12 @@ def files_of(path: Path, is_part: Callable[[str], bool]) -> list[Path]:
 
 
 def head_of(path: Path, size: int) -> bytes:
-    """The first bytes of a file; none if it cannot be read."""
-    try:
-        with path.open("rb") as file:
-            return file.read(size)
-    except (OSError, ValueError):
-        return b""
+    """The first bytes of a regular file; none if it cannot be read."""
+    with suppress(OSError, ValueError):
+        if path.is_file():
+            with path.open("rb") as file:
+                return file.read(size)
+    return b""
 
 
 _SAMPLE = 4096

@@ -117,9 +117,7 @@ class _Arguments:
     def numbers(self, index: int) -> Ints:
         """The argument at `index` as integers; NO_VALUE if it is not an integer."""
         column = self.text(index)
-        if column is None:
-            return np.full(len(self._lists), NO_VALUE, np.int64)
-        return _integers(column)
+        return np.full(len(self), NO_VALUE, np.int64) if column is None else _integers(column)
 
     def pattern(self, index: int) -> tuple[Ints, Ints]:
         """The argument at `index` as (a, b) of `a*r+b`; a = 0 for a plain number."""

@@ -110,10 +110,12 @@ class Nesting:
         """
         if int(rank[0]) != self._rank:
             self._open = []
+        known = origin is not None or bool(self._last)
+        origin = np.full(len(layer), -1, np.int8) if origin is None else origin
         if self.by_time:
             _, own = unsurrounded(layer, None)
             via, within = self._around(rank, layer, own, start, start + duration)
-            if origin is not None or self._last:
+            if known:
                 via, within = self._behind(rank, thread, layer, origin, via, within)
         else:
             via, within = self._below(rank, thread, depth, layer, origin, flags)
@@ -121,21 +123,18 @@ class Nesting:
         return via, within
 
     def _below(
-        self, rank: Int32s, thread: Int32s, depth: Int8s, layer: Int8s, origin: Int8s | None, flags: Int16s
+        self, rank: Int32s, thread: Int32s, depth: Int8s, layer: Int8s, origin: Int8s, flags: Int16s
     ) -> tuple[Int8s, Int16s]:
         via, within = unsurrounded(layer, origin)
-        nowhere = np.full(len(layer), -1, np.int8) if origin is None else origin
         columns: Columns = {"thread": thread, "depth": depth, "layer": layer, "via": via, "within": within}
-        calls = _Calls(self._open, rank, columns | {"inside": np.zeros(len(layer), np.bool_), "origin": nowhere})
+        calls = _Calls(self._open, rank, columns | {"inside": np.zeros(len(layer), np.bool_), "origin": origin})
         depth, layer, via, within, inside = (calls[name] for name in ("depth", "layer", "via", "within", "inside"))
         file_system = layer <= Layer.STDIO
         for level in range(1, int(depth.max()) + 1):
             rows, parent = calls.parents((depth == level) & calls.is_new, depth == level - 1)
             if not len(rows):
                 continue
-            via[rows] = via[parent] if origin is None else outermost(
-                via[rows], via[parent], layer[rows], calls["origin"][rows]
-            )
+            via[rows] = outermost(via[rows], via[parent], layer[rows], calls["origin"][rows])
             within[rows] |= within[parent]
             inside[rows] = file_system[parent] | inside[parent]
         nested = np.flatnonzero(inside & file_system & calls.is_new)
@@ -174,12 +173,11 @@ class Nesting:
         return via, within
 
     def _behind(
-        self, rank: Int32s, thread: Int32s, layer: Int8s, origin: Int8s | None, via: Int8s, within: Int16s
+        self, rank: Int32s, thread: Int32s, layer: Int8s, origin: Int8s, via: Int8s, within: Int16s
     ) -> tuple[Int8s, Int16s]:
         """Replace `via` and `within`, which were found by times, where origins are known."""
         if int(rank[0]) != self._rank:
             self._last = []
-        origin = np.full(len(layer), -1, np.int8) if origin is None else origin
         alone, own = unsurrounded(layer, origin)
         known = (origin == Layer.USER) | made_by_library(layer, origin)
         via, within = np.where(known, alone, via), np.where(known, own, within)

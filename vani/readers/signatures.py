@@ -215,9 +215,8 @@ class Signatures:
         """Concatenate tables."""
         if len(parts) == 1:
             return parts[0]
-        columns: dict[str, Any] = {
-            name: np.concatenate([getattr(p, name) for p in parts]) for name in Signatures.columns()
-        }
+        names = Signatures.columns()
+        columns: dict[str, Any] = {name: np.concatenate([getattr(part, name) for part in parts]) for name in names}
         return Signatures(**columns)
 
 

@@ -117,8 +117,7 @@ def counts_of(records: Records) -> tuple[RunCounts, list[str]]:
     for name, layer, module in _modules_of(records, _MODULES):
         table = _table(module, records)
         table |= {"file": files(module.id), "layer": np.full(len(module), layer, np.int64)}
-        # In a run of one process, all records are of "all" ranks.
-        table["rank"] = module.rank if records.ranks > 1 else np.zeros(len(module), np.int64)
+        table["rank"] = records.own_ranks(module.rank)
         tables.append(table)
         sizes.append(_sizes(module, before))
         before += len(module)
@@ -334,7 +333,7 @@ def _requests(records: Records, files: Any) -> Mapping[str, Ints]:
             counted = f"{module.prefix}_BYTES_{moved}" in module.counters
             _sum(np.maximum(size, 0))
             row = {
-                "rank": module.rank if records.ranks > 1 else np.zeros(len(module), np.int64),
+                "rank": records.own_ranks(module.rank),
                 "file": files(module.id),
                 "layer": np.full(len(module), layer),
                 "kind": np.full(len(module), kind),

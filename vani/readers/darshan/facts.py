@@ -114,7 +114,7 @@ def segments_of(records: Records, files: Callable[[UInt64s], Ints], span_ns: int
         counts = np.zeros(len(counts), np.int64)
         calls = 0
     file = np.repeat(np.repeat(files(table["id"]), 2), counts)
-    rank = np.repeat(np.repeat(_ranks(records), 2), counts)
+    rank = np.repeat(np.repeat(records.own_ranks(table["rank"]), 2), counts)
     kind = np.repeat(np.tile([1, 0], len(counts) // 2), counts)
     offset, size, start, end = (table[name][:calls] for name in ("offset", "length", "start", "end"))
     with np.errstate(invalid="ignore"):
@@ -132,9 +132,10 @@ def dropped_of(records: Records) -> frozenset[Beside]:
 
 def hosts_of(records: Records) -> tuple[str, ...] | None:
     """Distinct node names; None if DXT does not name the node of every process."""
-    if records.calls is None or len(distinct(_ranks(records))) < records.ranks or not all(records.hosts):
+    if records.calls is None or not all(records.hosts):
         return None
-    return tuple(dict.fromkeys(records.hosts))
+    ranks = distinct(records.own_ranks(records.calls["rank"]))
+    return None if len(ranks) < records.ranks else tuple(dict.fromkeys(records.hosts))
 
 
 def heat_of(records: Records) -> Heat | None:
@@ -149,7 +150,7 @@ def heat_of(records: Records) -> Heat | None:
     # Processes merge bins when they run out of them, and finally agree on a number.
     if len(widths) != 1 or not 0 < widths[0] * table["read"].shape[1] < _MAX_SECONDS:
         return None
-    ranks = table["rank"][counted] if records.ranks > 1 else np.zeros(int(counted.sum()), np.int64)
+    ranks = records.own_ranks(table["rank"][counted])
     read, written = (np.maximum(table[side][counted], 0) for side in ("read", "write"))
     if float(read.astype(np.float64).sum() + written.astype(np.float64).sum()) >= MAX_SUM:
         return None
@@ -164,13 +165,6 @@ def heat_of(records: Records) -> Heat | None:
         read[row, stretch],
         written[row, stretch],
     )
-
-
-def _ranks(records: Records) -> Ints:
-    """Rank of each record; in a run of one process, records have no rank."""
-    assert records.calls is not None
-    ranks: Ints = records.calls["rank"]
-    return ranks if records.ranks > 1 else np.zeros(len(ranks), np.int64)
 
 
 def without_contradictions(

@@ -354,6 +354,10 @@ class Records:
     mixed: int = 0
     """POSIX records that were dropped because stream calls were added to them (Darshan 3.0)."""
 
+    def own_ranks(self, ranks: Ints) -> Ints:
+        """Ranks of some records; in a run of one process, all records are of "all" ranks."""
+        return ranks if self.ranks > 1 else np.zeros(len(ranks), np.int64)
+
 
 def read_records(log: Log, *, for_sums: bool = False) -> Records:
     """Read the records of a log.

@@ -208,12 +208,9 @@ def _table(events: Sequence[dict[str, Any]]) -> pa.Table:
         for name, kind in zip(_FULL.names, _FULL.types, strict=True)
         if name not in ("args", "ph")
     }
-    columns["ph"] = [_phase(event.get("ph")) for event in events]
+    phases = (event.get("ph") for event in events)
+    columns["ph"] = [number(_PHASES.get(str(phase), phase)) for phase in phases]
     return pa.table({**columns, "args": args}, schema=_FULL)
-
-
-def _phase(value: Any) -> int | None:
-    return _PHASES.get(value, number(value)) if isinstance(value, str) else number(value)
 
 
 def _arguments(args: Any) -> dict[str, Any]:

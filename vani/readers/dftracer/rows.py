@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from vani.calls import FAILED, LOCK, Flag, Kind, Layer
 from vani.columns import Bools, Columns, Int8s, Int16s, Int32s, Ints, to_arrow, to_numpy
-from vani.readers.functions import Meaning, PositionRule, layer_of, meaning_of
+from vani.readers.functions import PositionRule, layer_of, meaning_of
 from vani.readers.interpret import LOCKS, mode_flags, open_flags
 from vani.readers.scanned import row_schema
 from vani.readers.signatures import NO_VALUE, Codes, by_text
@@ -94,12 +94,9 @@ def call_of(category: str, name: str) -> Call:
         return known
     meaning = meaning_of(name)
     layer = Layer.STDIO if category == "STDIO" else Layer.POSIX
-    size = _size(meaning) if meaning.kind in (Kind.READ, Kind.WRITE) else Size.NONE
+    size = Size.ITEMS if len(meaning.size) == 2 else Size.RETURNED
+    size = size if meaning.kind in (Kind.READ, Kind.WRITE) else Size.NONE
     return Call(layer, meaning.kind, meaning.rule, meaning.flags, size, seeks=meaning.whence >= 0)
-
-
-def _size(meaning: Meaning) -> Size:
-    return Size.ITEMS if len(meaning.size) == 2 else Size.RETURNED
 
 
 ROWS = row_schema("process tid func kind rule flags name rename_to bytes value start took")

@@ -170,10 +170,7 @@ class Recorder2ParquetReader(reader.ParquetReader):
 
     @property
     def limits(self) -> tuple[Limit, ...]:
-        limits = list(_LIMITS)
-        if not self.known.nested:
-            limits.append(_FLAT)
-        return tuple(limits)
+        return _LIMITS if self.known.nested else (*_LIMITS, _FLAT)
 
     def _columns(self, ranks: range, left_out: Counter[str]) -> Iterator[Columns]:
         names = ["rank", "index", "tstart", "tend", *_HEAD, *_ARGUMENTS]

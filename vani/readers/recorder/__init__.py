@@ -128,10 +128,9 @@ def _layout_of(version: str, has_common_times: bool) -> str | None:
 
 def _aborted(path: Path, names: set[str]) -> TraceError:
     missing = [name for name in ("VERSION", "recorder.mt") if name not in names]
-    if not any(name.endswith(".cst") for name in names):
-        missing.append("call tables (.cst)")
-    if not any(name.endswith(".cfg") for name in names):
-        missing.append("grammars (.cfg)")
+    for suffix, what in ((".cst", "call tables"), (".cfg", "grammars")):
+        if not any(name.endswith(suffix) for name in names):
+            missing.append(f"{what} ({suffix})")
     return TraceError(
         f"is what an aborted run leaves: {', '.join(missing)} missing, so nothing can be decoded",
         where=path,

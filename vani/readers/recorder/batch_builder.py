@@ -164,7 +164,8 @@ class BatchBuilder(Delivery):
             codes = np.append(codes, np.setdiff1d(file[file >= 0], codes))
             at = np.minimum(np.searchsorted(packed.handles, handle), len(packed.handles) - 1)
             known = (packed.handles[at] == handle) & (file >= 0)
-            handles["file"][at[known]] = _places(codes, file[known])
+            order = np.argsort(codes)
+            handles["file"][at[known]] = order[np.searchsorted(codes, file[known], sorter=order)]
         files = np.zeros(len(codes), dtype_of("calls", "file_states"))
         _, files["position"], end, files["append"], files["past"] = self._positions.before(rank, codes.astype(np.int64))
         files["rank"], files["code"] = rank, codes
@@ -243,12 +244,6 @@ def _pack(s: Signatures) -> _Packed:
     _, table["own"] = unsurrounded(s.layer, None)
     table["rule"][(s.thread < 0) | (s.depth < 0)] = _LEFT_TO_NUMPY
     return _Packed(s, table, files, handles, threads, max(0, int(s.depth.max(initial=0))) + 1)
-
-
-def _places(codes: Int32s, searched: Int32s) -> Ints:
-    """Position of each element of `searched` in `codes`, which contain all of them."""
-    order = np.argsort(codes)
-    return order[np.searchsorted(codes[order], searched)]
 
 
 def _join(chunks: list[Chunk]) -> tuple[Signatures, Int32s]:

@@ -164,13 +164,10 @@ class TimeFiles:
     def open(self, rank: int) -> "Inflater | RawTimes | None":
         """A source of the rank's raw time stamps with `read(size)`; None if there are none."""
         extent = self._segment(rank)
-        if extent is None:
+        is_frame = self._meta.layout.framed and self._meta.compressed_times
+        if extent is None or (is_frame and extent.length < 16):
             return None
-        if self._meta.layout.framed and self._meta.compressed_times:
-            if extent.length < 16:
-                return None
-            return Inflater(extent.path, extent.offset + 16, extent.length - 16)
-        return RawTimes(extent)
+        return Inflater(extent.path, extent.offset + 16, extent.length - 16) if is_frame else RawTimes(extent)
 
 
 class RawTimes:

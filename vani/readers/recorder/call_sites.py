@@ -127,6 +127,8 @@ class Origins:
     ----------
     problems
         Sentences about ranks whose call sites are lost.
+    of_rank
+        Shape (ranks,): ranks with equal numbers share the origin of each site; -1 if none is known.
     stored
         Whether any rank has complete call sites.
     libraries
@@ -136,7 +138,7 @@ class Origins:
     def __init__(self, kinds: Sequence[Int8s], of_rank: Int32s, programs: dict[str, int]) -> None:
         """`kinds` are distinct tables with the origin of each site; `of_rank` has indices into them, -1 for none."""
         self._lookup = [np.append(kind, np.int8(UNKNOWN)) for kind in kinds]
-        self._of_rank = of_rank
+        self.of_rank = of_rank
         self._programs = programs
         self.problems: list[str] = []
         self.stored = bool(kinds)
@@ -152,16 +154,12 @@ class Origins:
         """Executables with the number of ranks that ran them, most frequent first; ties in rank order."""
         return dict(sorted(self._programs.items(), key=lambda item: -item[1]))
 
-    def tables(self) -> Int32s:
-        """Shape (ranks,): ranks with equal numbers share the origin of each site; -1 if none is known."""
-        return self._of_rank
-
     def of(self, rank: int, sites: Int32s) -> Int8s | None:
         """Origins of a rank's calls, given their sites, shape (n,); None if none is known.
 
         An origin is the layer of the library that made the call, `Layer.USER` for the executable, or else `UNKNOWN`.
         """
-        table = int(self._of_rank[rank])
+        table = int(self.of_rank[rank])
         if table < 0:
             return None
         lookup = self._lookup[table]

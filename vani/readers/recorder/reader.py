@@ -208,7 +208,7 @@ class RecorderReader(Identified):
         origins = self._useful_origins
         if origins is not None and tables.shared is not None:
             # Equal calls of two ranks may come from different places.
-            known = origins.tables().astype(np.int64) + 1
+            known = origins.of_rank.astype(np.int64) + 1
             _, pairs = np.unique(group * (known.max() + 1) + known, return_inverse=True)
             group = np.where(group < 0, -1, pairs)
         return occurrences(

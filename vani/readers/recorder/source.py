@@ -259,12 +259,11 @@ class Sections:
         of_suffix = (self._keys >> 32 == _TYPE_OF_SUFFIX[suffix]) & (self._length > 0)
         return (self._keys[of_suffix] & 0xFFFFFFFF) - 1, self._offset[of_suffix], self._length[of_suffix]
 
-    def beyond(self, ranks: int) -> str | None:
+    def beyond(self, ranks: int) -> list[str]:
         """Report sections of ranks that do not exist."""
         strays = distinct((self._keys[self._keys & 0xFFFFFFFF > ranks] & 0xFFFFFFFF) - 1)
-        if not len(strays):
-            return None
-        return f"{self.path}: has sections of rank {strays[0]}, of {counted(ranks, 'rank')} in all: passed over"
+        named = counted(ranks, "rank")
+        return [f"{self.path}: has sections of rank {rank}, of {named} in all: passed over" for rank in strays[:1]]
 
     def names(self, suffix: str) -> bool:
         """Return whether any rank has such a section, even an empty one."""
@@ -431,10 +430,7 @@ class Source:
 
     def problems(self, ranks: int) -> list[str]:
         """Faults of the section table, for a trace with this number of ranks."""
-        if self._sections is None:
-            return []
-        strays = self._sections.beyond(ranks)
-        return self._sections.problems if strays is None else [*self._sections.problems, strays]
+        return [] if self._sections is None else [*self._sections.problems, *self._sections.beyond(ranks)]
 
     def extent(self, name: str) -> Extent | None:
         """Place of a part; None if there is none."""

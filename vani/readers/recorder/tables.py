@@ -162,9 +162,7 @@ class TableReader:
                 f"call table counts {counted(counts[entry], 'call')} of signature {entry}, "
                 f"the grammars {tally.totals[entry]}: grammars are used"
             )
-        position = np.zeros((ranks, 0), dtype=np.int64)
-        if tally.kinds is not None:
-            position = group_positions(tally.kinds, of_rank)
+        position = np.zeros((ranks, 0), np.int64) if tally.kinds is None else group_positions(tally.kinds, of_rank)
         return Tables(
             paths=paths,
             handles=len(handles),

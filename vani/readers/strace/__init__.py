@@ -75,11 +75,6 @@ def pid_of(log: Path) -> int:
 
 
 def _begins_like_one(path: Path) -> bool:
-    try:
-        if not path.is_file():
-            return False
-    except OSError:
-        return False
     # Lines of a call's stack (strace -k) begin with " > ".
     first = [line for line in head_of(path, _HEAD).split(b"\n")[:20] if line.strip() and not line.startswith(b" > ")]
     fitting = sum(re.match(_LINE, line, re.MULTILINE) is not None for line in first)

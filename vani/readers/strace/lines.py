@@ -67,19 +67,12 @@ class Calls:
 
 
 @dataclass(frozen=True)
-class Exits:
-    """Threads that ended, shape (n,) each."""
-
-    row: Ints
-    pid: Ints
-
-
-@dataclass(frozen=True)
 class Block:
     """Some lines of a log."""
 
     calls: Calls
-    exits: Exits
+    exits: list[tuple[int, int]]
+    """Line and id of each thread that ended."""
     pids: Ints
     """Thread of each line, shape (lines,)."""
 
@@ -149,10 +142,10 @@ class LineReader:
             self.first_ns = low if self.first_ns is None else min(self.first_ns, low)
         name, mark = (pc.dictionary_encode(pc.struct_field(head, field)) for field in ("name", "mark"))
         is_exit, resumed = _among(mark, {"+++ "}) & _among(name, _ENDS), _among(mark, {"<... "})
-        exits = Exits(np.flatnonzero(is_exit), pid[is_exit])
+        exits = list(zip(np.flatnonzero(is_exit).tolist(), pid[is_exit].tolist(), strict=True))
         rows = np.flatnonzero(_among(name, self.wanted) & (resumed | _among(mark, {""})))
         rows, text = self._joined(rows, resumed[rows], pid[rows], lines.take(to_arrow(rows)))
-        for ended in exits.pid.tolist():
+        for _, ended in exits:
             self._begun.pop(ended, None)
         return Block(_calls(rows, pid, name, text, start), exits, pid)
 

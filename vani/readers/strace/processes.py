@@ -150,10 +150,10 @@ class Processes:
         numbers = np.array([self._number(pid) for pid in present.tolist()], np.int64)
         # By line; later only the lines of selected calls count.
         thread = numbers[where] if len(numbers) else np.zeros(0, np.int64)
-        if len(block.exits.pid):
+        if block.exits:
             last = np.zeros(len(present), np.int64)
             last[where] = np.arange(len(pids))
-            for row, pid in zip(block.exits.row.tolist(), block.exits.pid.tolist(), strict=True):
+            for row, pid in block.exits:
                 number = self._gone[pid][-1][1] if pid in self._gone else self._of_pid.get(pid)
                 if number is None:
                     continue
@@ -179,8 +179,10 @@ class Processes:
             if name in FAMILY and value > 0:
                 self._family(folders, row, parent, self._begun(value, int(calls.row[row])), args)
             elif name in ("execve", "execveat") and value == 0:
-                if self.execution[parent] >= 0 and self._executes_first(parent):
-                    self.executions[self.execution[parent]].becomes = len(self.executions)
+                running = self.execution[parent]
+                # Unless it is the program that the process was forked with.
+                if running >= 0 and self._executed_by[running] == parent:
+                    self.executions[running].becomes = len(self.executions)
                 self.execution[parent] = len(self.executions)
                 self._executed_by.append(parent)
                 self.executions.append(Execution(command_in(args), int(calls.start[row])))
@@ -197,10 +199,6 @@ class Processes:
                 self._of_pid[pid] = changes[-1][1]
         self._gone.clear()
         return folders
-
-    def _executes_first(self, thread: int) -> bool:
-        """Return whether a thread runs a program that it executed itself, not the one that it was forked with."""
-        return self._executed_by[self.execution[thread]] == thread
 
     def _begun(self, pid: int, row: int) -> int:
         """The thread with an id that is started by a call at a row of the block."""

@@ -213,6 +213,8 @@ class _Scan:
         ranks, problems = self._ranks(classes, apps)
         calls = calls_of_ranks(ranks, self._calls)
         pairs = pairs_of(ranks[self._pairs >> 32], self._pairs & 0xFFFFFFFF)
+        # Libraries with which MPI programs are linked.
+        of_mpi = np.array([_MPI.search(path) is not None for path in self._paths.paths], np.bool_)
         return StraceLog(
             rows=self._spool,
             calls=calls,
@@ -227,7 +229,7 @@ class _Scan:
             refused=self._refused,
             first_ns=self._first,
             apps=self._apps_of(ranks, apps),
-            with_mpi=np.bincount(pairs[_of_mpi(self._paths.paths)[pairs & 0xFFFFFFFF]] >> 32, minlength=len(calls)) > 0,
+            with_mpi=np.bincount(pairs[of_mpi[pairs & 0xFFFFFFFF]] >> 32, minlength=len(calls)) > 0,
             of_job=self._of_job,
             problems=[*self._problems, *problems],
         )
@@ -347,11 +349,6 @@ class _Scan:
         known = {process: root for process, root in roots.items() if root is not None}
         numbers = {root: rank for rank, root in enumerate(sorted(set(known.values())))}
         return {process: numbers[root] for process, root in known.items()}
-
-
-def _of_mpi(paths: list[str]) -> Bools:
-    """Whether each file is a library with which MPI programs are linked."""
-    return np.fromiter((bool(_MPI.search(path)) for path in paths), np.bool_, len(paths))
 
 
 _KINDS = tuple(kind_of(name) for name in system_calls.FUNCTIONS)
