@@ -106,9 +106,9 @@ def kept_runs(connection: sa.Connection, application: str | None = None, user: s
 
 
 _CSV_NAMES: Final = {
-    **{name: (name,) for name in ("user", "processes", "bytes_read", "bytes_written")},
-    "application": ("application", "app"), "submitted": ("submitted", "start"), "ended": ("ended", "end"),
-    "metadata": ("metadata", "metadata_ops"),
+    "application": ("application", "app"), "user": ("user",), "processes": ("processes",),
+    "submitted": ("submitted", "start"), "ended": ("ended", "end"), "bytes_read": ("bytes_read",),
+    "bytes_written": ("bytes_written",), "metadata": ("metadata", "metadata_ops"),
 }
 """Required figures, each with the accepted names of its column."""
 _WORDS: Final = ("application", "user")
