@@ -69,7 +69,7 @@ class FrequentFlushes(Rule):
         flushed = data_files(profile, lambda file: bool(file.io.ops.sync))
         if not flushed:
             return "no file that is read or written is flushed"
-        often = [item for items in alike(flushed) if self._is_often(Group(None, "", items)) for item in items]
+        often = [item for items in alike(flushed) if not self._why_rare(Group(None, "", items)) for item in items]
         findings = [_often(group) for group in by_folder(often, profile)]
         known = {path for finding in findings for path in finding.files}
         rest: defaultdict[str, list[Item]] = defaultdict(list)
@@ -84,27 +84,28 @@ class FrequentFlushes(Rule):
 
     def _why_not(self, flushed: Group, profile: Profile) -> str:
         """The reason for no finding: how many flushes there are and how little time they take."""
-        flushes, taken = _flushes(flushed), flushed.scaled("io.time_s.sync", "time")
-        few = f"files are flushed {format_count(flushes)} times"
-        if flushes > files_of(flushed.items):
-            few += f", fewer than {self.min_flushes:g} times by each writer"
-        else:
-            few += ", at most once each"
+        rare = dict.fromkeys(self._why_rare(Group(None, "", items)) for items in alike(flushed.items))
+        few = f"files are flushed {format_count(_flushes(flushed))} times, {' or '.join(rare)}"
         if _is_hidden(flushed):
             return f"{few}, and the time of flushes is counted as write time"
-        total = seconds(profile.workflow.io.time_s.total)
+        total, taken = seconds(profile.workflow.io.time_s.total), flushed.scaled("io.time_s.sync", "time")
         return f"{few}: {format_share(min(1.0, taken / total) if total else None)} of the I/O time"
 
-    def _is_often(self, group: Group) -> bool:
-        # The recommendation itself is one flush per file.
+    def _why_rare(self, group: Group) -> str:
+        """Why these files are not flushed again and again; empty if they are."""
         flushes, writes = _flushes(group), group.scaled("io.ops.write", "writes")
-        files = files_of(group.items)
-        if writes <= files or flushes <= files or flushes < self.min_flushes:
-            return False
-        if group.scaled("io.bytes.written", "written") > self.max_bytes * flushes:
-            return False
-        again = flushes >= self.min_flushes * group.writers and not _is_hidden(group)
-        return again or flushes >= self.min_per_write * writes
+        by_writer = "" if _is_hidden(group) else f"fewer than {self.min_flushes:g} times by each writer and "
+        few = min(self.min_per_write * writes, self.min_flushes * group.writers if by_writer else writes)
+        reasons = {
+            # The recommendation itself is one flush per file.
+            "at most once each": flushes <= files_of(group.items),
+            "written at most once each": writes <= files_of(group.items),
+            f"fewer than {self.min_flushes:g} times": flushes < self.min_flushes,
+            f"each time for more than {self.max_bytes / MiB:g} MiB": group.scaled("io.bytes.written", "written")
+            > self.max_bytes * flushes,
+            f"{by_writer}less than once per {1 / self.min_per_write:g} writes": flushes < few,
+        }
+        return next((reason for reason, met in reasons.items() if met), "")
 
     def _is_bound(self, group: Group, app: App) -> bool:
         taken = group.scaled("io.time_s.sync", "time")
