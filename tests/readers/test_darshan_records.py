@@ -10,7 +10,9 @@ import pytest
 from pydarshan import pydarshan_calls, pydarshan_records
 
 from vani.readers.darshan.log import Log, open_log
+from vani.readers.darshan.record_layouts import largest
 from vani.readers.darshan.records import Records, calls_of, read_records
+from vani.readers.signatures import NO_VALUE
 
 LOGS = sorted((Path(__file__).parents[1] / "data" / "darshan").glob("*.darshan"))
 SHARED = Path(__file__).parents[2] / ".." / "shared"
@@ -44,7 +46,9 @@ def assert_same(log: Log, own: Records, other: Records) -> None:
         mine = own.modules[name]
         np.testing.assert_array_equal(mine.id, module.id)
         np.testing.assert_array_equal(mine.rank, module.rank)
-        alike(dict(mine.counters), dict(module.counters), name)
+        # Vani leaves out impossible numbers: one log has bytes of a time where a size that occurs 0 times should be.
+        counters = {n: np.where(v > largest(n), NO_VALUE, v) for n, v in module.counters.items()}
+        alike(dict(mine.counters), counters, name)
         times = {n: v for n, v in module.times.items() if n not in wrong}
         alike(dict(mine.times), times, name)
         assert mine.times.keys() == module.times.keys()
