@@ -586,11 +586,29 @@ def generations_of(file: FileEntity) -> int:
     return file.generations or 1 if is_new else 1
 
 
+def is_recreated(item: Item) -> bool:
+    """True if writers open the file at least as often as they write its bytes, as for checkpoints or repetitions."""
+    if item.file.generations:
+        return generations_of(item.file) > 1
+    writes = Access(item, reads=False)
+    # Some of a file's bytes may be written twice; our choice for a file that is written anew.
+    anew = writes.bytes >= 1.5 * writes.distinct > 0
+    return anew and item.file.opens * writes.distinct >= writes.bytes * writes.processes
+
+
 def is_software(path: str) -> bool:
     """True for a file of a Python program or an installed environment in any folder; FLD002 is about these."""
     if path.endswith((".py", ".pyc")):
         return True
     return not _SOFTWARE.isdisjoint(path.split("/")) or _PYTHON.search(path) is not None
+
+
+def software_share(profile: Profile) -> float:
+    """Share of the I/O time, 0..1, of loading programs and environments, with the search for modules."""
+    total = seconds(profile.workflow.io.time_s.total)
+    loaded = sum(seconds(row.time_s) for row in profile.patterns or () if is_software(row.pattern))
+    searched = sum(seconds(row.time_s) for row in profile.lookups or () if is_software(row.folder))
+    return min(1.0, (loaded + searched) / total) if total else 0.0
 
 
 # Cached because every rule asks about the same files.

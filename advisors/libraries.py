@@ -80,7 +80,8 @@ LIBRARIES: Final = (
         "fewer flushes for each commit: PRAGMA journal_mode=WAL (processes of one node only)",
         opening="one transaction for many changes, since each one makes and removes a journal: with db: db.executemany",
         order="an index on the columns that queries compare (CREATE INDEX), and PRAGMA cache_size=-65536",
-        reuse="one transaction for many changes: each commit writes its pages twice",
+        reuse="for reads: an index on the columns that queries compare (CREATE INDEX), and PRAGMA cache_size=-65536;\n"
+        "for writes: one transaction for many changes, since each commit writes its pages twice",
         request_size="nothing: SQLite reads and writes pages",
     ),
     Library(

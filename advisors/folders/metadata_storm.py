@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from vani.advisors.commands import quoted_path
-from vani.advisors.data_files import SERVED, share_of
+from vani.advisors.data_files import SERVED, share_of, software_share
 from vani.advisors.folder_table import Folders, beyond, folder_table, folders_of, is_small, is_written, polled
 from vani.advisors.rule import Evidence, Finding, Gain, Rule, Target, TunableSetting, Verdict
 from vani.advisors.small_requests import SMALL
@@ -25,8 +25,8 @@ class MetadataStorm(Rule):
     Looks at
         All folders of the run with data, not only the listed files: those in which nine in ten files have at most
         `max_size`, with at least `min_files` files together. Opening, closing, querying and removing these files, and
-        making and removing folders, takes at least `min_share` of the I/O time. Reading and writing counts, too, where
-        the run writes the files and nine in ten have at most `tiny`: no request there depends on its bytes.
+        making and removing folders, takes at least `min_share` of the I/O time on data. Reading and writing counts,
+        too, where the run writes the files and nine in ten have at most `tiny`: no request there depends on its bytes.
     Why
         Each file costs several trips to a metadata server, however few bytes it has, and these few servers serve all
         users. More nodes do not make this faster, because they wait in one queue.
@@ -36,8 +36,8 @@ class MetadataStorm(Rule):
         removal is the last thing that happens to them: a folder on the node (`$TMPDIR`), where no server is involved.
         If many processes must make files in one folder: a separate folder for each.
     Stays silent when
-        Small files are few; they take less of the I/O time; they are on the node already; a process
-        waits for each of them (POS003); folders are not known.
+        Small files are few; they take less of the I/O time, apart from that of loading programs (FLD002); they are on
+        the node already; a process waits for each of them (POS003); folders are not known.
     Source
         Carns et al., Small-file access in parallel file systems (IPDPS 2009); Lustre manual, chapter 20.
     Example
@@ -88,13 +88,14 @@ class MetadataStorm(Rule):
                 else "all folders of the run"
             )
             return f"{where} contain {format_count(files)} small files, fewer than {format_count(int(self.min_files))}"
-        if names >= self.min_share:
+        least = self.min_share * (1 - software_share(profile))
+        if names >= least:
             return [self._finding(small, profile, system, files, names, everywhere=everywhere)]
-        if tiny.files >= self.min_files and tiny.share(profile) >= self.min_share:
+        if tiny.files >= self.min_files and tiny.share(profile) >= least:
             return [self._finding(tiny, profile, system, tiny.files, None, everywhere=False)]
         return (
             f"metadata operations on small files and folders take {format_share(names)} of the I/O time, less than "
-            f"{format_share(self.min_share)}"
+            f"{format_share(self.min_share)} of that on data"
         )
 
     def _everywhere(self, profile: Profile) -> bool:

@@ -209,6 +209,10 @@ class RedundantOpens(Rule):
             + _stats(group.app, profile),
             gain=gain,
             apply="in the program:\n"
+            "  write the whole file less often, after several steps or at the end; or append what is new to a file\n"
+            "  that stays open, one record (a line of JSON) for each step"
+            if reopened and all(map(data_files.is_recreated, group.items))
+            else "in the program:\n"
             "  open each file once, on the processes that read or write it, and close it after the last access;\n"
             "  stat on one process and broadcast the result"
             if reopened

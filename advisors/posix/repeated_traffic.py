@@ -143,7 +143,7 @@ class RepeatedTraffic(Rule):
         is_random = is_random and (usual is None or usual < self.max_request)
         # The order in which a library writes its own records is not the program's to change.
         is_random = is_random and file.format not in {"hdf5", "netcdf"}
-        if not is_moved_within(file) and (is_random or _is_recreated(access.item)):
+        if not is_moved_within(file) and (is_random or data_files.is_recreated(access.item)):
             return None
         needed = distinct
         if access.reads:
@@ -263,11 +263,3 @@ def _remedy(items: Iterable[data_files.Item], again: Iterable[Again]) -> tuple[s
     if min(read, written) >= max(read, written) / 2 and all(item.file.writers == 1 for item in items):
         return "a buffer is read and written back for each piece", {"order": "of the file"}, _IN_FILE_ORDER
     return "the same bytes again and again", {}, ""
-
-
-def _is_recreated(item: data_files.Item) -> bool:
-    """True if writers open the file at least as often as they write its bytes, as for checkpoints or repetitions."""
-    if item.file.generations:
-        return data_files.generations_of(item.file) > 1
-    writes = data_files.Access(item, reads=False)
-    return writes.bytes > writes.distinct > 0 and item.file.opens * writes.distinct >= writes.bytes * writes.processes
