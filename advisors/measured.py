@@ -61,9 +61,7 @@ def with_measured(
     if verdict is not None and verdict.matters == "yes" and known:
         # If no recommendation is left, the verdict's remedy may be one that did not help.
         verdict = with_remedy(verdict.model_copy(update={"remedy": NOTHING_LEFT}), ranked)
-    return advice.model_copy(
-        update={"recommendations": ranked, "notes": notes or None, "verdict": verdict}
-    )
+    return advice.model_copy(update={"recommendations": ranked, "notes": notes or None, "verdict": verdict})
 
 
 def trial_of(setting: Setting, trials: Iterable[Trial]) -> Trial | None:

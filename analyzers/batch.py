@@ -424,9 +424,7 @@ class Batch(CallColumns):
             last,
             end,
         )
-        return CountedGroups(
-            self.context, self.findings, shared, codes, self._rows, grouped.count(), sums
-        )
+        return CountedGroups(self.context, self.findings, shared, codes, self._rows, grouped.count(), sums)
 
     @cached_property
     def uncounted_groups(self) -> CallGroups:
@@ -523,9 +521,7 @@ class Batch(CallColumns):
         data = (groups.kind <= Kind.WRITE) & (groups.file >= 0)
         if not (data & ((groups.unplaced > 0) | (groups.unsized > 0))).any():
             return np.empty(0, np.int64)
-        return np.flatnonzero(
-            data[groups.codes] & ((self.offset == NO_VALUE) | (self.bytes == NO_VALUE))
-        )
+        return np.flatnonzero(data[groups.codes] & ((self.offset == NO_VALUE) | (self.bytes == NO_VALUE)))
 
     @cached_property
     def touched(self) -> Intervals:

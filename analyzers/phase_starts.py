@@ -129,10 +129,7 @@ _MADE_UP = 0.25
 _EVEN = 0.99
 
 
-
-def without_lag(
-    start: Ints, end: Ints, cells: Cells, order: Ints, gap: int, short: int, runs: Ints
-) -> Ints:
+def without_lag(start: Ints, end: Ints, cells: Cells, order: Ints, gap: int, short: int, runs: Ints) -> Ints:
     """Starts of the parts separated by a pause longer than the gap in which no rank lags.
 
     Parameters

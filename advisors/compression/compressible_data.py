@@ -208,9 +208,7 @@ def lines(codec: Codec, file_format: str, language: Language | None, *, parallel
             "  a chunk should be the part of one process"
         )
     if codec.name in ("zstd", "lz4", "blosc"):
-        text += comment(
-            "readers of the files need the filter's plug-in, too (hdf5plugin, HDF5_PLUGIN_PATH)"
-        )
+        text += comment("readers of the files need the filter's plug-in, too (hdf5plugin, HDF5_PLUGIN_PATH)")
     return text
 
 

@@ -69,13 +69,10 @@ class DataOnMDT(Rule):
         written = [row for row in table.rows if is_written(row[1]) and _known(row[1])]
         if sum(_known(folder) for _, folder in written) < self.min_files:
             left_out = beyond(profile)
-            return (
-                f"no folder has {self.min_files} files or more of known size that the run writes"
-                + (
-                    f", of those that the profile has ({format_count(left_out)} files are in others)"
-                    if left_out
-                    else ""
-                )
+            return f"no folder has {self.min_files} files or more of known size that the run writes" + (
+                f", of those that the profile has ({format_count(left_out)} files are in others)"
+                if left_out
+                else ""
             )
         under = places(profile, system)
         answers: list[Answer] = []
@@ -109,9 +106,7 @@ class DataOnMDT(Rule):
             [at for at, folder in folders.rows if self._share_of(folder, disk.dom_size) >= self.min_share]
         )
         if folders.known < self.min_files:
-            return (
-                f"most files have more than the {lfs_size(disk.dom_size)} allowed on the metadata target"
-            )
+            return f"most files have more than the {lfs_size(disk.dom_size)} allowed on the metadata target"
         size = next(
             folder
             for folder in self._sizes(folders, disk.dom_size)

@@ -84,9 +84,7 @@ class Overstriping(Rule):
             and pattern.strided >= self.min_strided
         )
 
-    def _judge(
-        self, index: int, file: FileEntity, place: Lustre | str, profile: Profile
-    ) -> Finding | str:
+    def _judge(self, index: int, file: FileEntity, place: Lustre | str, profile: Profile) -> Finding | str:
         if isinstance(place, str):
             return place
         disk = place.figures

@@ -218,9 +218,7 @@ class CollectiveBuffering(Rule):
                 *(figure for access in moved[:3] for figure in _figures(access)),
             ],
             gain=gain or "supply a trace with times",
-            apply=comment(_VIEW)
-            if joins_little
-            else lines + mpiio.hint_lines(hints, use.path, profile),
+            apply=comment(_VIEW) if joins_little else lines + mpiio.hint_lines(hints, use.path, profile),
         )
 
 

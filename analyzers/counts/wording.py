@@ -80,8 +80,7 @@ REMARKS = {
     "io.bytes": "bytes that were moved, by calls that succeeded",
     "io.ops": "calls that succeeded",
     "io.time_s": (
-        "sum of call lengths: for a process that calls from several threads at once more than the "
-        "union"
+        "sum of call lengths: for a process that calls from several threads at once more than the union"
     ),
     "io.busy_s": (
         "lower bound: the process with most of that time; `bounds` has the upper one: from the first call "
