@@ -45,6 +45,22 @@ _SEARCHES: Mapping[Search, tuple[str, str]] = {
 }
 """Purpose of look-ups and the remedy, by kind of search."""
 
+_ONCE = (
+    "in the program:\n"
+    "  open each file once, on the processes that read or write it, and close it after the last access;\n"
+    "  stat on one process and broadcast the result"
+)
+_ANEW = (
+    "in the program:\n"
+    "  write the whole file less often, after several steps or at the end; or append what is new to a file that stays\n"
+    "  open, one record (a line of JSON) for each step"
+)
+_LOOKED_UP = (
+    "in the program:\n"
+    "  stat once, on one process, and broadcast the result; where it waits for a change:\n"
+    f"  {_SEARCHES['polling'][1]}"
+)
+
 
 class RedundantOpens(Rule):
     """Files are opened or queried again and again, or opened by processes that move no data of them.
@@ -198,6 +214,7 @@ class RedundantOpens(Rule):
             reason += f" {format_count(idle)} of the opening processes move no data."
         if gain is None:
             reason += " Which of the operations can go is not known: supply the time of a run without them."
+        anew = reopened and all(map(data_files.is_recreated, group.items))
         return Finding(
             **group.affected,
             reason=reason,
@@ -208,17 +225,7 @@ class RedundantOpens(Rule):
             evidence=group.figures("path", "opens", "readers", "writers", "io.ops.metadata", "io.busy_s.metadata")
             + _stats(group.app, profile),
             gain=gain,
-            apply="in the program:\n"
-            "  write the whole file less often, after several steps or at the end; or append what is new to a file\n"
-            "  that stays open, one record (a line of JSON) for each step"
-            if reopened and all(map(data_files.is_recreated, group.items))
-            else "in the program:\n"
-            "  open each file once, on the processes that read or write it, and close it after the last access;\n"
-            "  stat on one process and broadcast the result"
-            if reopened
-            else "in the program:\n"
-            "  stat once, on one process, and broadcast the result; where it waits for a change:\n"
-            f"  {_SEARCHES['polling'][1]}",
+            apply=_ANEW if anew else _ONCE if reopened else _LOOKED_UP,
             removes=frozenset({"reuse", "order", "read-ahead"} if walked.items else ()),
         )
 
