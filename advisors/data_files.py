@@ -591,9 +591,9 @@ def is_recreated(item: Item) -> bool:
     if item.file.generations:
         return generations_of(item.file) > 1
     writes = Access(item, reads=False)
-    # Some of a file's bytes may be written twice; our choice for a file that is written anew.
-    anew = writes.bytes >= 1.5 * writes.distinct > 0
-    return anew and item.file.opens * writes.distinct >= writes.bytes * writes.processes
+    # Some of a file's bytes may be written twice; our choice for a file that is made again.
+    again = writes.bytes >= 1.5 * writes.distinct > 0
+    return again and item.file.opens * writes.distinct >= writes.bytes * writes.processes
 
 
 def is_software(path: str) -> bool:

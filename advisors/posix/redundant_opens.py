@@ -50,7 +50,7 @@ _ONCE = (
     "  open each file once, on the processes that read or write it, and close it after the last access;\n"
     "  stat on one process and broadcast the result"
 )
-_ANEW = (
+_RECREATED = (
     "in the program:\n"
     "  write the whole file less often, after several steps or at the end; or append what is new to a file that stays\n"
     "  open, one record (a line of JSON) for each step"
@@ -214,7 +214,7 @@ class RedundantOpens(Rule):
             reason += f" {format_count(idle)} of the opening processes move no data."
         if gain is None:
             reason += " Which of the operations can go is not known: supply the time of a run without them."
-        anew = reopened and all(map(data_files.is_recreated, group.items))
+        recreated = reopened and all(map(data_files.is_recreated, group.items))
         return Finding(
             **group.affected,
             reason=reason,
@@ -225,7 +225,7 @@ class RedundantOpens(Rule):
             evidence=group.figures("path", "opens", "readers", "writers", "io.ops.metadata", "io.busy_s.metadata")
             + _stats(group.app, profile),
             gain=gain,
-            apply=_ANEW if anew else _ONCE if reopened else _LOOKED_UP,
+            apply=_RECREATED if recreated else _ONCE if reopened else _LOOKED_UP,
             removes=frozenset({"reuse", "order", "read-ahead"} if walked.items else ()),
         )
 
