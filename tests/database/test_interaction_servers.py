@@ -12,7 +12,7 @@ from sqlalchemy import inspect, text
 
 from vani.centre.database import address_of, engine_of, server
 from vani.centre.placement_library import database as table
-from vani.centre.placement_library.database import read, store
+from vani.centre.placement_library.database import plan_interactions, store
 from vani.centre.placement_library.interactions import Interaction
 from vani.errors import InputError
 
@@ -57,10 +57,11 @@ def tell(database: str, statement: str) -> None:
 def test_stored_interactions_are_found_by_exact_path(database):
     named = [replace(ONE, file=name, mpi_rank=number) for number, name in enumerate(ODD)]
     assert store([ONE, *named], database) == [ONE, *named]
-    assert read(database) == [ONE, *named]
+    assert plan_interactions(database) == [ONE, *named]
     for one in [ONE, *named]:
-        assert read(database, one.file) == [one]
-    assert read(database, "/lustre/a") == read(database, "/lustre/a.0\0") == read(database, "\udc80") == []
+        assert plan_interactions(database, one.file) == [one]
+    for path in ("/lustre/a", "/lustre/a.0\0", "\udc80"):
+        assert plan_interactions(database, path) == []
 
 
 def test_largest_and_unknown_figures_are_kept(database):
@@ -69,16 +70,16 @@ def test_largest_and_unknown_figures_are_kept(database):
     )
     none = Interaction("/n", None, 1, 0, None, 65536, 4, None, ())
     store([most, none], database)
-    assert read(database) == [most, none]
+    assert plan_interactions(database) == [most, none]
 
 
 def test_storing_a_file_again_replaces_only_its_own_rows(database):
     parts = [replace(ONE, extent_end=1 << 31), replace(ONE, extent_id=2, extent_start=1 << 31)]
     other = replace(ONE, file="/lustre/b")
     store([*parts, other], database)
-    assert read(database, ONE.file) == parts
+    assert plan_interactions(database, ONE.file) == parts
     store([ONE], database)
-    assert read(database) == [other, ONE]
+    assert plan_interactions(database) == [other, ONE]
 
 
 @pytest.mark.slow
@@ -86,7 +87,7 @@ def test_many_files_are_stored_at_once(database):
     rows = [replace(ONE, file=f"/lustre/{number}") for number in range(3000)]
     for _ in range(2):
         store(rows, database)
-    assert read(database) == rows
+    assert plan_interactions(database) == rows
 
 
 @pytest.mark.slow
@@ -108,7 +109,7 @@ def test_concurrent_stores_of_the_same_rows_leave_them_once(database):
     for one in both:
         one.join()
     assert not failed
-    assert read(database) == rows
+    assert plan_interactions(database) == rows
 
 
 def test_failure_half_way_leaves_the_database_unchanged(database, monkeypatch):
@@ -117,13 +118,13 @@ def test_failure_half_way_leaves_the_database_unchanged(database, monkeypatch):
     monkeypatch.setattr(table, "to_row", lambda one: {**sound(one), "stripe_size": None})
     with pytest.raises(InputError, match="the database reports: "):
         store([replace(ONE, mpi_rank=7)], database)
-    assert read(database) == [ONE]
+    assert plan_interactions(database) == [ONE]
 
 
 def test_a_table_of_another_shape_is_refused_and_kept(database):
     store([], database)
     tell(database, "ALTER TABLE vani_interaction ADD COLUMN more INTEGER")
-    for use in (lambda: store([ONE], database), lambda: read(database)):
+    for use in (lambda: store([ONE], database), lambda: plan_interactions(database)):
         with pytest.raises(
             InputError, match="its table vani_interaction belongs to another version or program"
         ):
@@ -134,7 +135,7 @@ def test_invalid_rows_of_another_program_are_refused(database):
     store([ONE], database)
     tell(database, "UPDATE vani_interaction SET ost_list = 'first'")
     with pytest.raises(InputError, match="contains invalid rows"):
-        read(database)
+        plan_interactions(database)
 
 
 def test_path_itself_is_not_a_key(database):
@@ -150,7 +151,7 @@ def test_database_without_the_table_has_no_interactions(database):
     if address.file is not None:
         address.file.touch()
     with pytest.raises(InputError, match="contains no interactions; fill it with `vani plan store`"):
-        read(database)
+        plan_interactions(database)
 
 
 def test_invalid_database_name_is_reported_in_one_line_without_the_password(database):
@@ -159,7 +160,7 @@ def test_invalid_database_name_is_reported_in_one_line_without_the_password(data
         pytest.skip("a file has no password")
     wrong = address.url.set(database="nowhere", password="geheim", drivername=address.url.get_backend_name())
     with pytest.raises(InputError) as found:
-        read(wrong.render_as_string(hide_password=False))
+        plan_interactions(wrong.render_as_string(hide_password=False))
     assert "geheim" not in str(found.value) and "\n" not in str(found.value) and ":***@" in str(found.value)
 
 
@@ -176,4 +177,4 @@ def test_table_locked_by_another_program_is_refused_after_a_while(database, monk
             InputError, match="is locked by another process; try again when that has ended"
         ):
             store([replace(ONE, mpi_rank=1)], database)
-    assert read(database) == [ONE]
+    assert plan_interactions(database) == [ONE]

@@ -17,7 +17,7 @@ from building import HERE, SOURCES, Built, build, missing
 from mpi_compilers import compiles_mpi
 from place_desk import CALLS, PLAIN
 
-from vani.centre.placement_library.database import INTERACTIONS, file_hash, read, store
+from vani.centre.placement_library.database import INTERACTIONS, file_hash, plan_interactions, store
 from vani.centre.placement_library.interactions import Interaction
 
 pytestmark = pytest.mark.skipif(missing() is not None, reason=str(missing()))
@@ -103,7 +103,7 @@ def test_name_with_a_colliding_hash_gets_no_layout(desk):
     desk.plan(one)
     desk.run("sh", "-c", f"echo >{other}; echo >{one}")
     assert desk.placed() == {one: PLAIN}
-    assert read(str(desk.database), f"{desk.folder}/work/{other}") == []
+    assert plan_interactions(str(desk.database), f"{desk.folder}/work/{other}") == []
 
 
 def test_a_file_that_exists_is_opened_as_ever(desk):

@@ -94,21 +94,21 @@ def _below(top: str, entered: set[tuple[int, int]]) -> Iterator[Candidate]:
             try:
                 if entry.is_dir():
                     deeper.append(entry.path)
-                elif entry.name.endswith(SUFFIXES):
-                    state = entry.stat()
-                    if stat.S_ISREG(state.st_mode):
-                        yield Candidate(entry.path, "darshan", state.st_size, state.st_mtime_ns)
-                elif entry.name.endswith(_TEXTS) and is_parser_text(Path(entry.path)):
-                    state = entry.stat()
-                    yield Candidate(entry.path, "trace", state.st_size, state.st_mtime_ns)
-                elif entry.name.endswith(_DOCUMENTS) and (document := _kind_of_document(Path(entry.path))):
-                    state = entry.stat()
-                    yield Candidate(entry.path, document, state.st_size, state.st_mtime_ns)
+                elif (kind := _kind_by_name(entry)) and stat.S_ISREG((state := entry.stat()).st_mode):
+                    yield Candidate(entry.path, kind, state.st_size, state.st_mtime_ns)
             except FileNotFoundError:
                 continue
             except OSError as error:
                 yield Candidate(entry.path, "unreadable", 0, 0, problem=f"cannot be read ({error.strerror})")
         folders += reversed(deeper)
+
+
+def _kind_by_name(entry: os.DirEntry[str]) -> Kind | None:
+    if entry.name.endswith(SUFFIXES):
+        return "darshan"
+    if entry.name.endswith(_TEXTS) and is_parser_text(Path(entry.path)):
+        return "trace"
+    return _kind_of_document(Path(entry.path)) if entry.name.endswith(_DOCUMENTS) else None
 
 
 def _kind_of_document(path: Path) -> Literal["profile", "tuned"] | None:

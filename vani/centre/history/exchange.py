@@ -19,7 +19,7 @@ from vani.centre.history.runs import read, tables, write
 from vani.centre.history.runs.store import Store
 from vani.centre.history.targets import check_target_times
 from vani.centre.prediction.creations.series import inflated, unpack_creations
-from vani.errors import DocumentError, InputError, StoreError
+from vani.errors import DocumentError, InputError, StoreError, os_errors_as
 from vani.schema.settings import PathLike
 
 _AT_ONCE: Final = 2000
@@ -78,10 +78,9 @@ def _partial(path: Path) -> Iterator[Path]:
     place = destination(path)
     partial = place.with_name(f".{place.name}.{os.urandom(8).hex()}.partial")
     try:
-        yield partial
-        partial.replace(place)
-    except OSError as error:
-        raise InputError(f"cannot be written ({error.strerror})", where=path, todo="name another file") from error
+        with os_errors_as(InputError, "cannot be written", where=path, todo="name another file"):
+            yield partial
+            partial.replace(place)
     finally:
         partial.unlink(missing_ok=True)
 
@@ -120,10 +119,7 @@ def _put(target: sa.Connection, kind: type[rows.AnyRow], some: Any) -> int:
     """Store rows; return the number of new runs."""
     if kind is rows.StoredRun:
         return len(write.add_runs(target, some))
-    if kind is rows.Measurement:
-        write.add_measurements(target, some)
-    else:
-        write.put(target, some)
+    (write.add_measurements if kind is rows.Measurement else write.put)(target, some)
     return 0
 
 

@@ -14,7 +14,7 @@ from typing import Final
 
 from vani.centre.history.discovery import Candidate, discover
 from vani.centre.history.names import PlainNames
-from vani.centre.history.reading import MANY, IngestResult, MakeProfile, Reading, results_of, shown_path
+from vani.centre.history.reading import MANY, IngestResult, MakeProfile, results_of, shown_path
 from vani.centre.history.rows import StoredRun
 from vani.centre.history.runs import read, write
 from vani.centre.history.runs.store import Store
@@ -108,7 +108,8 @@ def add(
     del known
     added.totals = len(new) >= MANY if totals is None else totals
     done = 0
-    with closing(results_of(new, Reading(make, added.totals, user, share), workers)) as taken:
+    how = {"make": make, "user": user, "share": share}
+    with closing(results_of(new, workers, totals=added.totals, **how)) as taken:
         while some := list(islice(taken, _AT_ONCE if added.totals else _FEW)):
             _keep(store, some, names, added)
             done += len(some)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -31,9 +29,7 @@ def advice_with_history(advice: Advice, subject: Subject, db: PathLike) -> Advic
     InputError
         There is no history, or it cannot be read.
     """
-    on_machine = _on_machine(db, subject)
-    rows = _of_application(on_machine, subject)
-    near = comparable(rows, subject.processes, subject.nodes)
+    on_machine, rows, near = _measurements(db, subject)
     speedups: dict[str, list[tuple[float, float]]] = {}
     for row in on_machine:
         if len(row.rules) == 1 and row.expected is not None and row.speedup is not None:
@@ -53,9 +49,7 @@ def advice_with_history(advice: Advice, subject: Subject, db: PathLike) -> Advic
 
 def trials_of(db: PathLike, subject: Subject) -> list[Trial]:
     """Trials of the same application on the same machine at a comparable scale, the most similar first."""
-    rows = _of_application(_on_machine(db, subject), subject)
-    near = comparable(rows, subject.processes, subject.nodes)
-    return [_trial(row, subject) for row in near]
+    return [_trial(row, subject) for row in _measurements(db, subject)[2]]
 
 
 def check_history(db: PathLike) -> None:
@@ -85,29 +79,18 @@ def keep_session(db: PathLike, tuned: Tuned, state: Path) -> int:
     return len(rows)
 
 
-def _on_machine(db: PathLike, subject: Subject) -> list[Measurement]:
+def _measurements(db: PathLike, subject: Subject) -> tuple[list[Measurement], list[Measurement], list[Measurement]]:
+    """Those on the same machine, those of the same application among them, and of these those at a near scale."""
     with Store(db).reading() as connection:
-        return [] if subject.machine is None else read.measurements(connection, subject.machine)
-
-
-def _of_application(rows: Sequence[Measurement], subject: Subject) -> list[Measurement]:
-    return [row for row in rows if row.application is not None and row.application == subject.application]
+        rows = [] if subject.machine is None else read.measurements(connection, subject.machine)
+    own = [row for row in rows if row.application is not None and row.application == subject.application]
+    return rows, own, comparable(own, subject.processes, subject.nodes)
 
 
 def _trial(row: Measurement, subject: Subject) -> Trial:
-    return Trial(
-        Setting.model_validate(json.loads(row.setting)),
-        Measured(
-            verdict=row.verdict,  # type: ignore[arg-type]
-            speedup=row.speedup,
-            low=row.low,
-            high=row.high,
-            runs=row.runs,
-            date=datetime.fromtimestamp(row.ended, UTC).date().isoformat(),
-            machine=row.machine or "",
-            processes=row.processes,
-            nodes=row.nodes,
-            this_processes=subject.processes,
-            this_nodes=subject.nodes,
-        ),
-    )
+    same = {name: getattr(row, name) for name in ("verdict", "speedup", "low", "high", "runs", "processes", "nodes")}
+    measured = Measured(
+        **same, date=datetime.fromtimestamp(row.ended, UTC).date().isoformat(), machine=row.machine or "",
+        this_processes=subject.processes, this_nodes=subject.nodes,
+    )  # fmt: skip
+    return Trial(Setting.model_validate_json(row.setting), measured)

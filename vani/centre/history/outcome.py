@@ -18,20 +18,13 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
+from vani.centre.history import story
 from vani.centre.history.ranking_text import hours
 from vani.centre.history.rows import Letter
 from vani.centre.history.runs import read, tables, write
 from vani.centre.history.runs.store import Store
 from vani.centre.history.schema import CategoryOutcome, ChangeOutcome, Promise
 from vani.centre.history.settings import HistorySettings, PeriodSettings, begin_of, json_list
-from vani.centre.history.story import (
-    CategoryRuns,
-    categories_in,
-    history_show,
-    letter_text,
-    story_and_runs,
-    unknown_runs,
-)
 from vani.cli.options import output_option, settings_options
 from vani.cli.output import check_outputs, emit
 from vani.errors import InputError, one_line
@@ -57,7 +50,7 @@ Floats = NDArray[np.float64]
 
 
 def outcome(
-    application: str, user: str | None, categories: Sequence[CategoryRuns], at: float, *,
+    application: str, user: str | None, categories: Sequence[story.CategoryRuns], at: float, *,
     until: float | None = None, promise: Promise | None = None,
 ) -> ChangeOutcome:
     """Compare runs before and after a point in time.
@@ -88,7 +81,7 @@ def outcome(
 
 
 def _category(
-    runs: CategoryRuns, at: float, until: float | None, random: np.random.Generator
+    runs: story.CategoryRuns, at: float, until: float | None, random: np.random.Generator
 ) -> tuple[CategoryOutcome, Floats]:
     """The comparison of one category, and draws of its saving, shape (draws,); zeros if it has none."""
     known = ~np.isnan(runs.waiting_s)
@@ -214,13 +207,10 @@ def history_record_letter(
     day = sent or datetime.now(UTC).strftime("%Y-%m-%d")
     written = begin_of(day, "--sent")
     with Store(HistorySettings.of(settings, **fields).db).writing() as connection:
-        story, _ = story_and_runs(connection, application, user, read.ALWAYS)
-        saved = story.saved
-        shares: tuple[float | None, float | None, float | None] = (None, None, None)
-        if saved is not None and saved.state == "saves" and story.waiting_s:
-            ends = (saved.low_s, saved.expected_s, saved.high_s)
-            low, expected, high = ((seconds or 0.0) / story.waiting_s for seconds in ends)
-            shares = (low, expected, high)
+        about = story.story_and_runs(connection, application, user, read.ALWAYS)[0]
+        saved, shares = about.saved, [None] * 3
+        if saved is not None and saved.state == "saves" and about.waiting_s:
+            shares = [(end or 0.0) / about.waiting_s for end in (saved.low_s, saved.expected_s, saved.high_s)]
         rule, setting = ("", "") if saved is None else (saved.rule, saved.setting)
         letter = Letter(application, user, written, rule, setting, *shares)
         write.put(connection, [letter])
@@ -248,7 +238,7 @@ def history_outcome(
     settings = OutcomeSettings.of(settings, **fields)
     with Store(settings.db).reading() as connection:
         if not read.categories_of(connection, application, user):
-            raise unknown_runs(connection, application, user)
+            raise story.unknown_runs(connection, application, user)
         if settings.changed is not None:
             at = begin_of(settings.changed, "--changed")
             return [outcome(application, user, _runs(connection, application, user), at)]
@@ -281,8 +271,8 @@ def outcomes_in(
     return outcomes[::-1]
 
 
-def _runs(connection: sa.Connection, application: str, user: str | None) -> list[CategoryRuns]:
-    categories = categories_in(connection, application, user, read.ALWAYS)
+def _runs(connection: sa.Connection, application: str, user: str | None) -> list[story.CategoryRuns]:
+    categories = story.categories_in(connection, application, user, read.ALWAYS)
     return sorted(categories, key=lambda some: (-some.latest, some.user, some.processes))
 
 
@@ -320,4 +310,4 @@ def letter_command(application: str, user: str, settings: _LetterSettings, outpu
     check_outputs([output])
     if settings.sent is not None:
         history_record_letter(application, user, db=settings.db, sent=settings.sent)
-    emit(letter_text(history_show(application, user, settings)), output)
+    emit(story.letter_text(story.history_show(application, user, settings)), output)

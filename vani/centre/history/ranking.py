@@ -10,6 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
@@ -33,8 +34,6 @@ from vani.units import KiB, format_bytes, format_number, format_seconds, lfs_siz
 
 if TYPE_CHECKING:
     import sqlalchemy as sa
-
-
 
 _MATTER = "MAT001"
 _STRIPES = re.compile(r"lfs setstripe (?P<options>(?:-[A-Za-z] \S+ )+)")
@@ -214,6 +213,8 @@ _MAX_TIME: Final = 0.7
 _LITTLE: Final = 0.001
 """Share of all waiting. A smaller saving ranks below unknown gains, and less waiting below both."""
 _COLUMNS: Final = ("application", "user", "processes", "file_system", "mount", "account", "qos")
+_SHARES: Final = ("low", "expected", "high")
+_SUMS: Final = ("runs", "core_s", "in_io_s", "waiting_s")
 
 
 def ranking(
@@ -236,7 +237,7 @@ def ranking(
         members.setdefault(group.names, []).append(group)
     rows = [_row(by, names, some, shares) for names, some in members.items()]
     little = _LITTLE * whole.waiting_s
-    rows.sort(key=lambda row: (*_rank(row, little), -max(row.waiting_s, row.in_io_s), str(_key(row))))
+    rows.sort(key=lambda row: (*_rank(row, little), -max(row.waiting_s, row.in_io_s), str(attrgetter(*_COLUMNS)(row))))
     return Ranking.model_validate(
         {
             "by": by, "since": period.since, "until": period.until,
@@ -266,7 +267,7 @@ def saved_of(groups: Iterable[Group], shares: Mapping[Pair, Share]) -> Saved | N
     waiting = sum(group.waiting_s for group in groups)
     best = max(known, key=lambda pair: (pair[0].waiting_s * pair[1].expected, pair[1].best.rule != ""))[1].best
     judged = sum(group.waiting_s for group, _ in known)
-    ends = [sum(group.waiting_s * getattr(share, end) for group, share in known) for end in ("low", "expected", "high")]
+    ends = [sum(group.waiting_s * getattr(share, end) for group, share in known) for end in _SHARES]
     state = state_of(best.rule, ends[2])
     low_s, expected_s, high_s = [None] * 3 if state == "gain_unknown" else ends
     return Saved(
@@ -279,12 +280,9 @@ def saved_of(groups: Iterable[Group], shares: Mapping[Pair, Share]) -> Saved | N
 
 
 def _row(by: str, names: tuple[str | int, ...], some: Sequence[Group], shares: Mapping[Pair, Share]) -> RankedRow:
-    names_by_column: dict[str, Any] = dict(zip(GROUPS[by], names, strict=True))
-    return RankedRow(
-        **names_by_column, runs=sum(group.runs for group in some),
-        core_s=sum(group.core_s for group in some), in_io_s=sum(group.in_io_s for group in some),
-        waiting_s=sum(group.waiting_s for group in some), saved=saved_of(some, shares),
-    )  # fmt: skip
+    values: dict[str, Any] = dict(zip(GROUPS[by], names, strict=True))
+    values |= {name: sum(getattr(group, name) for group in some) for name in _SUMS}
+    return RankedRow(**values, saved=saved_of(some, shares))
 
 
 def _rank(row: RankedRow, little: float) -> tuple[int, float]:
@@ -296,10 +294,6 @@ def _rank(row: RankedRow, little: float) -> tuple[int, float]:
         return (0 if saved.expected_s >= little else 2), -saved.expected_s
     weight = saved.severity * row.waiting_s if saved.state == "gain_unknown" else 0.0
     return (1 if weight >= little else 3), -weight
-
-
-def _key(row: RankedRow) -> tuple[object, ...]:
-    return tuple(getattr(row, name) for name in _COLUMNS)
 
 
 def _concentration(costs: Sequence[float]) -> int:
@@ -321,22 +315,18 @@ def _settings(groups: Sequence[Group], shares: Mapping[Pair, Share]) -> list[Ran
     for rule, some in by_rule.items():
         some.sort(key=lambda entry: (-entry[0] * entry[2].expected, entry[1]))
         best = some[0][2].best
+        members = [
+            Member(application=pair[0], user=pair[1], expected_s=seconds * share.expected)
+            for seconds, pair, share in some
+        ]
+        ends = {f"{end}_s": sum(seconds * getattr(share, end) for seconds, _, share in some) for end in _SHARES}
         settings.append(
             RankedSetting(
-                rule=rule,
-                setting=best.setting,
-                why=best.why,
-                low_s=sum(seconds * share.low for seconds, _, share in some),
-                expected_s=sum(seconds * share.expected for seconds, _, share in some),
-                high_s=sum(seconds * share.high for seconds, _, share in some),
+                rule=rule, setting=best.setting, why=best.why, **ends, members=members,
                 judged_runs=sum(share.runs for _, _, share in some),
                 typical_machine=any(share.typical for _, _, share in some),
-                members=[
-                    Member(application=pair[0], user=pair[1], expected_s=seconds * share.expected)
-                    for seconds, pair, share in some
-                ],
             )
-        )
+        )  # fmt: skip
     return sorted(settings, key=lambda setting: (-setting.expected_s, setting.rule))
 
 

@@ -65,15 +65,19 @@ def when(ranking: Ranking) -> str:
     return f"{begin:%Y-%m-%d} to {end:%Y-%m-%d}"
 
 
+_WORDS: Final = {
+    "pair": ("pair", "application", "user"), "user": ("user", "user"), "app": ("application", "application"),
+    "category": ("category", "application", "user", "processes"),
+    "file-system": ("file system", "file system", "mount"), "account": ("account", "account"), "qos": ("QOS", "QOS"),
+}
+"""The noun of each kind of group, and the heads of its names."""
+
+
 def ranking_table(ranking: Ranking) -> Table:
     """The rows to show."""
     if ranking.settings is not None:
         return _settings(ranking.settings)
-    heads = {
-        "pair": ("application", "user"), "user": ("user",), "app": ("application",),
-        "category": ("application", "user", "processes"), "file-system": ("file system", "mount"),
-        "account": ("account",), "qos": ("QOS",),
-    }[ranking.by]
+    _, *heads = _WORDS[ranking.by]
     head = ("", *heads, "runs", "in I/O", "waiting", "could be saved", "judged by", "one setting")
     rows = [
         (
@@ -116,12 +120,8 @@ def next_step(ranking: Ranking) -> str:
     """The small number of groups that take most I/O time, and the next command."""
     if not ranking.rows:
         return "Next: vani history list shows the period of the stored runs"
-    noun = {
-        "pair": "pair", "user": "user", "app": "application", "category": "category", "file-system": "file system",
-        "account": "account", "qos": "QOS",
-    }[ranking.by]  # fmt: skip
     hold = "takes" if ranking.concentration == 1 else "take"
-    line = f"{ranking.concentration:,} of {counted(ranking.groups, noun)} {hold} 70 % of all I/O time."
+    line = f"{ranking.concentration:,} of {counted(ranking.groups, _WORDS[ranking.by][0])} {hold} 70 % of all I/O time."
     shown = worth_showing(ranking)
     if len(shown) < len(ranking.rows):
         line = f"{counted(len(ranking.rows) - len(shown), 'more row')} without a possible saving. {line}"

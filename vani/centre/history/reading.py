@@ -16,6 +16,7 @@ from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import chain, islice
 from multiprocessing.connection import wait
 from pathlib import Path, PurePath
@@ -55,9 +56,9 @@ class IngestResult:
     """
 
     source: Source
-    run: StoredRun | None
-    profile: bytes | None
     named: bool
+    run: StoredRun | None = None
+    profile: bytes | None = None
     creations: tuple[int, bytes] | None = None
     measured: tuple[Measurement, ...] = ()
 
@@ -75,7 +76,7 @@ def unpack_profile(content: bytes) -> Profile:
 
 
 def ingest_file(
-    candidate: Candidate, make: MakeProfile, *, totals: bool, user: str | None, share: int | None = None
+    candidate: Candidate, *, make: MakeProfile, totals: bool, user: str | None, share: int | None
 ) -> IngestResult:
     """Read one file.
 
@@ -107,7 +108,7 @@ def ingest_file(
             if not rows and candidate.named:
                 raise InputError("belongs to a session that measured no setting, or continues")
             source = replace(source, digest=rows[0].digest if rows else None)
-            return IngestResult(source, None, None, candidate.named, measured=tuple(rows))
+            return IngestResult(source, candidate.named, measured=tuple(rows))
         run, profile, creations = _read(candidate, make, totals=totals)
         if any(
             isinstance(value := getattr(run, name), int) and abs(value) >= MAX_INTEGER for name in StoredRun.__slots__
@@ -115,15 +116,15 @@ def ingest_file(
             raise InputError("its counts are too large to store")
     except (VaniError, OSError) as error:
         reason = error.what if isinstance(error, VaniError) else f"cannot be read ({error.strerror})"
-        return IngestResult(replace(source, reason=one_line(reason)), None, None, candidate.named)
+        return IngestResult(replace(source, reason=one_line(reason)), candidate.named)
     except (ValueError, OverflowError, IndexError, MemoryError) as error:
         # An unexpected error must cost only one log.
         reason = f"cannot be read ({type(error).__name__})"
-        return IngestResult(replace(source, reason=reason), None, None, candidate.named)
+        return IngestResult(replace(source, reason=reason), candidate.named)
     if user is not None:
         run = replace(run, user=_name(user))
     packed = None if creations is None else (len(creations), pack_creations(creations))
-    return IngestResult(replace(source, digest=run.digest), run, profile, candidate.named, packed)
+    return IngestResult(replace(source, digest=run.digest), candidate.named, run, profile, packed)
 
 
 def _read(candidate: Candidate, make: MakeProfile, *, totals: bool) -> tuple[StoredRun, bytes | None, Creations | None]:
@@ -249,20 +250,6 @@ def shown_path(path: str) -> str:
     return os.fsencode(path).decode(errors="backslashreplace")
 
 
-@dataclass(frozen=True)
-class Reading:
-    """How a process reads files."""
-
-    make: MakeProfile
-    totals: bool
-    user: str | None
-    share: int | None = None
-
-    def __call__(self, some: Sequence[Candidate]) -> list[IngestResult]:
-        more: Any = {"totals": self.totals, "user": self.user, "share": self.share}
-        return [ingest_file(candidate, self.make, **more) for candidate in some]
-
-
 def end_with_parent() -> None:
     """In a reading process: leave interruptions to the parent, and end when the parent is gone."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -285,11 +272,19 @@ _AHEAD: Final = 40
 """Number of batches read ahead while others are written; with fewer, the processes would wait for the database."""
 
 
-def results_of(candidates: Sequence[Candidate], reading: Reading, workers: int | None) -> Generator[IngestResult]:
+def _read_batch(some: Sequence[Candidate], how: dict[str, Any]) -> list[IngestResult]:
+    return [ingest_file(candidate, **how) for candidate in some]
+
+
+def results_of(
+    candidates: Sequence[Candidate], workers: int | None, *, totals: bool, **how: Any
+) -> Generator[IngestResult]:
     """Read files in several processes, and yield their results in order, reading ahead only as far as needed.
 
     Parameters
     ----------
+    totals, how
+        As in `ingest_file`.
     workers
         Number of processes; None uses one per core, or only this process for few files.
 
@@ -299,7 +294,8 @@ def results_of(candidates: Sequence[Candidate], reading: Reading, workers: int |
         One of the processes was killed.
     """
     processes = workers or (len(os.sched_getaffinity(0)) if len(candidates) >= MANY else 1)
-    size, ahead = (_CHUNK, max(_AHEAD, 4 * processes)) if reading.totals else (_FEW, 4 * processes)
+    size, ahead = (_CHUNK, max(_AHEAD, 4 * processes)) if totals else (_FEW, 4 * processes)
+    reading = partial(_read_batch, how={"totals": totals, **how})
     batches = (candidates[start : start + size] for start in range(0, len(candidates), size))
     if processes == 1:
         yield from chain.from_iterable(map(reading, batches))

@@ -13,9 +13,9 @@ import secrets
 import socket
 import sys
 import threading
-from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
+from functools import lru_cache
 from http import HTTPStatus
 from http.cookies import CookieError, SimpleCookie
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -229,8 +229,7 @@ class HistoryServer(ThreadingHTTPServer):
     ) -> None:
         self.store, self.token, self.clock = store, token, clock
         self._turns = threading.BoundedSemaphore(_AT_ONCE)
-        self._pages: OrderedDict[tuple[Any, ...], str] = OrderedDict()
-        self._lock = threading.Lock()
+        self._kept = lru_cache(_MAX_KEPT)(self._rendered)
         self.address_family = socket.AF_INET6 if ":" in address else socket.AF_INET
         super().__init__((address, port), _Handler)
         shown = f"[{address}]" if ":" in address else address
@@ -244,23 +243,16 @@ class HistoryServer(ThreadingHTTPServer):
 
     def page(self, path: str, query: dict[str, str]) -> str:
         """A page, rendered again if the history has changed."""
-        now = self.clock()
-        state: tuple[Any, ...] = ()
-        if self.store.file is not None:
-            stat = self.store.file.stat()
-            state = (stat.st_ino, stat.st_mtime_ns, stat.st_size)
-        key = (path, tuple(sorted(query.items())), now.date(), state)
-        with self._lock:
-            if state and key in self._pages:
-                self._pages.move_to_end(key)
-                return self._pages[key]
+        of = path, tuple(sorted(query.items())), self.clock().date()
+        if self.store.file is None:
+            return self._rendered(*of, None)
+        stat = self.store.file.stat()
+        return self._kept(*of, (stat.st_ino, stat.st_mtime_ns, stat.st_size))
+
+    def _rendered(self, path: str, query: tuple[tuple[str, str], ...], today: date, state: object) -> str:
+        del state
         with self._turns:
-            text = page_of(self.store, path, query, now)
-        with self._lock:
-            self._pages[key] = text
-            while len(self._pages) > _MAX_KEPT:
-                self._pages.popitem(last=False)
-        return text
+            return page_of(self.store, path, dict(query), today)
 
 
 class _Handler(BaseHTTPRequestHandler):

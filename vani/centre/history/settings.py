@@ -47,9 +47,8 @@ def begin_of(day: str, option: str) -> float:
 
 def _day(text: str, option: str) -> tuple[float, float]:
     """Begin and end in seconds since 1970."""
-    match = _DAY.fullmatch(text)
     try:
-        if match is None:
+        if (match := _DAY.fullmatch(text)) is None:
             raise ValueError
         year, month = int(match[1]), int(match[2])
         begin = datetime(year, month, int(match[3] or 1), tzinfo=UTC)

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from functools import cache
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 from urllib.parse import urlencode
 
 import numpy as np
+import sqlalchemy as sa
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
 
@@ -25,17 +26,15 @@ from vani.centre.history.rows import StoredRun
 from vani.centre.history.runs import read
 from vani.centre.history.runs.read import Group
 from vani.centre.history.runs.store import Store
+from vani.centre.history.schema import Story
 from vani.centre.history.settings import period_of
-from vani.centre.history.story import change_sentence, spread, story_and_runs
+from vani.centre.history.story import CategoryRuns, change_sentence, spread, story_and_runs
 from vani.centre.history.story import letter_text as letter
 from vani.centre.history.targets import ranked_targets
 from vani.errors import InputError, one_line
 from vani.render.plots.drawing import theme
 from vani.render.report.page import json_in_html, library
 from vani.units import format_bytes, format_count, format_number, format_seconds, format_share
-
-if TYPE_CHECKING:
-    import sqlalchemy as sa
 
 WEEKS_BEFORE: Final = 4
 _LEAST_RUNS: Final = 5
@@ -88,9 +87,9 @@ class News:
     slower: list[SlowerCategory]
 
 
-def last_monday(now: datetime) -> float:
-    """Beginning of the last Monday before today (UTC); on a Monday, that of the week before."""
-    today = datetime(now.year, now.month, now.day, tzinfo=UTC)
+def last_monday(day: date) -> float:
+    """Beginning of the last Monday before a day (UTC); on a Monday, that of the week before."""
+    today = datetime(day.year, day.month, day.day, tzinfo=UTC)
     return (today - timedelta(days=(today.weekday() - 1) % 7 + 1)).timestamp()
 
 
@@ -216,11 +215,8 @@ def targets_chart(targets: Sequence[tuple[str, float, bool]]) -> dict[str, Any]:
     )  # fmt: skip
 
 
-ASSETS: Final = {
-    "site.css": "text/css; charset=utf-8", "site.js": "text/javascript; charset=utf-8",
-    "vega.js": "text/javascript; charset=utf-8", "vega-lite.js": "text/javascript; charset=utf-8",
-    "vega-embed.js": "text/javascript; charset=utf-8",
-}
+_SCRIPTS: Final = ("site.js", "vega.js", "vega-lite.js", "vega-embed.js")
+ASSETS: Final = {"site.css": "text/css; charset=utf-8", **dict.fromkeys(_SCRIPTS, "text/javascript; charset=utf-8")}
 """Files that pages load, with their types; no other file is sent."""
 
 
@@ -297,7 +293,7 @@ class MissingPageError(InputError):
     """There is no page, run or application with this name."""
 
 
-def page_of(store: Store, path: str, query: Query, now: datetime) -> str:
+def page_of(store: Store, path: str, query: Query, today: date) -> str:
     """Render a page.
 
     Parameters
@@ -312,29 +308,27 @@ def page_of(store: Store, path: str, query: Query, now: datetime) -> str:
     InputError
         A day is invalid, or the history cannot be read.
     """
-    if path != "/" and path not in PAGES:
+    if path not in PAGES:
         raise MissingPageError("There is no such page.")
     common: dict[str, Any] = {
         "here": path, "place": store.name, "since": query.get("since") or None, "until": query.get("until") or None,
     }
-    return _month(store, query, common, now) if path == "/" else PAGES[path](store, query, common)
-
-
-def _month(store: Store, _: Query, common: dict[str, Any], now: datetime) -> str:
     with store.reading() as connection:
-        always = read.whole(connection, read.ALWAYS)
-        _settle_period(common, always.last)
-        period = period_of(common["since"], common["until"])
-        ranked = ranking_in(connection, period, limit=_LARGEST, settings=True)
-        days = [(_iso(day), waiting, in_io) for day, _, _, in_io, waiting in read.trend(connection, "day", period)]
-        months = [(_iso(day)[:7], waiting, in_io) for day, _, _, in_io, waiting in read.trend(connection, "month")]
-        monday = last_monday(now)
-        is_latest = always.last is None or always.last < (period.until or always.last + 1)
-        fresh = None if not is_latest else news(
-            monday, always.last, read.new_pairs(connection, monday),
-            read.groups(connection, "category", read.Period(monday - 7 * WEEKS_BEFORE * _DAY_S, monday)),
-            read.groups(connection, "category", read.Period(monday, None)),
-        )
+        return PAGES[path](connection, query, common, today)
+
+
+def _month(connection: sa.Connection, _: Query, common: dict[str, Any], today: date) -> str:
+    last, period = read.whole(connection, read.ALWAYS).last, _settled_period(connection, common)
+    ranked = ranking_in(connection, period, limit=_LARGEST, settings=True)
+    days = [(_iso(day), waiting, in_io) for day, _, _, in_io, waiting in read.trend(connection, "day", period)]
+    months = [(_iso(day)[:7], waiting, in_io) for day, _, _, in_io, waiting in read.trend(connection, "month")]
+    monday = last_monday(today)
+    is_latest = last is None or last < (period.until or last + 1)
+    fresh = None if not is_latest else news(
+        monday, last, read.new_pairs(connection, monday),
+        read.groups(connection, "category", read.Period(monday - 7 * WEEKS_BEFORE * _DAY_S, monday)),
+        read.groups(connection, "category", read.Period(monday, None)),
+    )
     specs = {"months": trend_chart(months, "month")}
     if days:
         specs["days"] = trend_chart(days, "day")
@@ -345,14 +339,11 @@ def _month(store: Store, _: Query, common: dict[str, Any], now: datetime) -> str
     )  # fmt: skip
 
 
-def _ranking(store: Store, query: Query, common: dict[str, Any]) -> str:
+def _ranking(connection: sa.Connection, query: Query, common: dict[str, Any], _: date) -> str:
     by, application, user = query.get("by") or "pair", query.get("application", ""), query.get("user", "")
     if by not in read.GROUPS:
         raise InputError("Runs cannot be summed that way.")
-    with store.reading() as connection:
-        _settle_period(common, read.whole(connection, read.ALWAYS).last)
-        period = period_of(common["since"], common["until"])
-        ranked = ranking_in(connection, period, by=by, limit=1_000_000)
+    ranked = ranking_in(connection, _settled_period(connection, common), by=by, limit=1_000_000)
     rows = [
         row for row in ranked.rows
         if application.lower() in (row.application or "").lower() and user.lower() in (row.user or "").lower()
@@ -364,14 +355,21 @@ def _ranking(store: Store, query: Query, common: dict[str, Any]) -> str:
     )  # fmt: skip
 
 
-def _application(store: Store, query: Query, common: dict[str, Any]) -> str:
+def _story(
+    connection: sa.Connection, query: Query, common: dict[str, Any]
+) -> tuple[read.Period, Story, list[CategoryRuns]]:
+    """The period of a page, and the story of its application with the runs."""
     name, user = query.get("name", ""), query.get("user") or None
     period = period_of(common["since"], common["until"])
-    with store.reading() as connection:
-        _refuse_unknown(connection, name, user, period)
-        story, categories = story_and_runs(connection, name, user, period)
-        users = sorted({of for of, *_ in read.categories_of(connection, name)})
-        costliest = read.costliest_runs(connection, name, user, period, _LARGEST)
+    if not read.categories_of(connection, name, user, period=period):
+        raise MissingPageError("There are no such runs in this time.")
+    return period, *story_and_runs(connection, name, user, period)
+
+
+def _application(connection: sa.Connection, query: Query, common: dict[str, Any], _: date) -> str:
+    period, story, categories = _story(connection, query, common)
+    users = sorted({of for of, *_ in read.categories_of(connection, story.application)})
+    costliest = read.costliest_runs(connection, story.application, story.user, period, _LARGEST)
     points = [
         (at, waiting, some.user, some.processes) for some in categories
         for at, waiting in zip(some.submitted.tolist(), some.waiting_s.tolist(), strict=True)
@@ -397,39 +395,29 @@ def _application(store: Store, query: Query, common: dict[str, Any]) -> str:
     )  # fmt: skip
 
 
-def _letter(store: Store, query: Query, common: dict[str, Any]) -> str:
-    name, user = query.get("name", ""), query.get("user") or None
-    period = period_of(common["since"], common["until"])
-    with store.reading() as connection:
-        _refuse_unknown(connection, name, user, period)
-        story, _ = story_and_runs(connection, name, user, period)
+def _letter(connection: sa.Connection, query: Query, common: dict[str, Any], _: date) -> str:
+    story = _story(connection, query, common)[1]
     return page("letter", **common, application=story.application, lines=letter(story).splitlines())
 
 
-def _run(store: Store, query: Query, common: dict[str, Any]) -> str:
+def _run(connection: sa.Connection, query: Query, common: dict[str, Any], _: date) -> str:
     digest = query.get("id", "")
-    with store.reading() as connection:
-        run = next(read.rows_with(connection, StoredRun, [digest]), None)
-        if run is None:
-            raise MissingPageError("There is no such run.")
-        verdict = read.verdicts_of(connection, [digest]).get(digest)
-        paths = read.paths_of(connection, [digest])[digest]
-        has_profile = read.profile_content(connection, digest) is not None
+    run = next(read.rows_with(connection, StoredRun, [digest]), None)
+    if run is None:
+        raise MissingPageError("There is no such run.")
+    verdict = read.verdicts_of(connection, [digest]).get(digest)
+    paths = read.paths_of(connection, [digest])[digest]
+    has_profile = read.profile_content(connection, digest) is not None
     return page("run", **common, run=run, verdict=verdict, paths=paths, has_profile=has_profile, figures=_figures(run))
 
 
-def _outcomes(store: Store, _: Query, common: dict[str, Any]) -> str:
-    with store.reading() as connection:
-        return page(
-            "outcomes", **common, outcomes=outcomes_in(connection),
-            settings=[*map(setting_cells, measured_settings(connection))],
-        )  # fmt: skip
+def _outcomes(connection: sa.Connection, _: Query, common: dict[str, Any], __: date) -> str:
+    settings = [*map(setting_cells, measured_settings(connection))]
+    return page("outcomes", **common, outcomes=outcomes_in(connection), settings=settings)
 
 
-def _targets(store: Store, _: Query, common: dict[str, Any]) -> str:
-    with store.reading() as connection:
-        _settle_period(common, read.whole(connection, read.ALWAYS).last)
-        rows = ranked_targets(read.target_times(connection, period_of(common["since"], common["until"])))
+def _targets(connection: sa.Connection, _: Query, common: dict[str, Any], __: date) -> str:
+    rows = ranked_targets(read.target_times(connection, _settled_period(connection, common)))
     shown = rows[:_TARGETS]
     several = len({row.mount for row in rows}) > 1
     names = [f"{row.mount} OST {row.target}" if several else f"OST {row.target}" for row in shown]
@@ -446,23 +434,20 @@ def _targets(store: Store, _: Query, common: dict[str, Any]) -> str:
     )  # fmt: skip
 
 
-PAGES: Final[Mapping[str, Callable[[Store, Query, dict[str, Any]], str]]] = {
-    "/application": _application, "/letter": _letter, "/outcomes": _outcomes, "/ranking": _ranking, "/run": _run,
-    "/targets": _targets,
+PAGES: Final[Mapping[str, Callable[[sa.Connection, Query, dict[str, Any], date], str]]] = {
+    "/": _month, "/application": _application, "/letter": _letter, "/outcomes": _outcomes, "/ranking": _ranking,
+    "/run": _run, "/targets": _targets,
 }
-"""The pages by path, except the month at `/`."""
+"""The pages by path."""
 
 
-def _refuse_unknown(connection: sa.Connection, application: str, user: str | None, period: read.Period) -> None:
-    if not read.categories_of(connection, application, user, period=period):
-        raise MissingPageError("There are no such runs in this time.")
-
-
-def _settle_period(common: dict[str, Any], last: float | None) -> None:
-    """Default to the month of the last run if no days are given."""
+def _settled_period(connection: sa.Connection, common: dict[str, Any]) -> read.Period:
+    """The days of a page; by default the month of the last run."""
+    last = read.whole(connection, read.ALWAYS).last
     if common["since"] is None and common["until"] is None and last is not None:
         month = datetime.fromtimestamp(last, UTC).strftime("%Y-%m")
         common["since"], common["until"] = f"{month}-01", _last_day(month)
+    return period_of(common["since"], common["until"])
 
 
 def _last_day(month: str) -> str:
@@ -487,14 +472,17 @@ def _cost_rows(units: list[tuple[str, float, float]]) -> list[tuple[str, str, st
     return [(name, hours(waiting), hours(in_io)) for name, waiting, in_io in units]
 
 
+_COUNTS: Final = {
+    "reads": "reads", "writes": "writes", "opens": "opens", "metadata": "metadata operations",
+    "collective": "collective calls of MPI-IO", "independent": "independent calls of MPI-IO", "files": "files",
+    "shared_files": "shared files", "writers": "processes that wrote",
+}
+
+
 def _figures(run: StoredRun) -> list[tuple[str, str]]:
     """Figures that the page does not already show above."""
     return [
-        ("reads", format_count(run.reads)), ("writes", format_count(run.writes)), ("opens", format_count(run.opens)),
-        ("metadata operations", format_count(run.metadata)),
-        ("collective calls of MPI-IO", format_count(run.collective)),
-        ("independent calls of MPI-IO", format_count(run.independent)), ("files", format_count(run.files)),
-        ("shared files", format_count(run.shared_files)), ("processes that wrote", format_count(run.writers)),
+        *((words, format_count(getattr(run, name))) for name, words in _COUNTS.items()),
         ("time in reads, of all processes", format_seconds(run.read_s)),
         ("time in writes", format_seconds(run.write_s)),
         ("time in metadata operations", format_seconds(run.metadata_s)),

@@ -20,8 +20,6 @@ try:
 except ImportError as error:
     raise InputError("databases need SQLAlchemy", todo="pip install 'vani-io[centre]'") from error
 
-# The table of interactions in SQL.
-
 INTERACTIONS: Final = sa.Table(
     "vani_interaction",
     sa.MetaData(),
@@ -72,8 +70,6 @@ def from_row(values: tuple[object, ...]) -> Interaction:
     return Interaction(name, size, extent, start, end, stripe, count, rank, tuple(map(int, osts.split())))  # type: ignore[arg-type]
 
 
-# Interactions in a database: stored in one transaction, and read.
-
 _AT_ONCE: Final = 500
 """Paths per statement: each needs two variables, and old versions of SQLite allow 999."""
 
@@ -105,8 +101,13 @@ def store(rows: Iterable[Interaction], database: str) -> list[Interaction]:
     return checked
 
 
-def read(database: str, path: str | None = None) -> list[Interaction]:
-    """The stored interactions of one file or of all, by file in the order of storing, and by extent.
+def plan_interactions(database: str, path: str | None = None) -> list[Interaction]:
+    """Rows of the interaction database for one exact path or for all, by file in the order of storing, and by extent.
+
+    Parameters
+    ----------
+    database
+        A SQLite file, or the URL of a PostgreSQL database.
 
     Raises
     ------
@@ -115,7 +116,6 @@ def read(database: str, path: str | None = None) -> list[Interaction]:
     """
     address = address_of(database)
     engine = server(address) if address.file is None else engine_of(readable(address.file))
-
     wanted = sa.select(*list(INTERACTIONS.c)[2:]).order_by(INTERACTIONS.c.id)
     if path is not None:
         try:
@@ -124,15 +124,12 @@ def read(database: str, path: str | None = None) -> list[Interaction]:
             return []
     with _errors_in_words(address), engine.connect() as connection:
         if not _has_table(connection, address):
-            raise InputError(
-                "contains no interactions", where=address.shown, todo="fill it with `vani plan store`"
-            )
+            raise InputError("contains no interactions", where=address.shown, todo="fill it with `vani plan store`")
         try:
             stored = [from_row(tuple(row)) for row in connection.execute(wanted)]
         except (TypeError, ValueError) as error:
-            raise InputError(
-                f"contains invalid rows ({error})", where=address.shown, todo="fill another one"
-            ) from error
+            what = f"contains invalid rows ({error})"
+            raise InputError(what, where=address.shown, todo="fill another one") from error
     return [row for row in stored if path is None or row.file == path]
 
 
@@ -143,14 +140,11 @@ def _write(engine: sa.Engine, rows: Sequence[Interaction], address: Address) -> 
         if connection.dialect.name == "postgresql":
             # Two that store at the same time would both delete first, and both sets of rows would remain.
             connection.exec_driver_sql("LOCK TABLE vani_interaction IN SHARE ROW EXCLUSIVE MODE")
-        files = list(dict.fromkeys(row.file for row in rows))
+        files, of = list(dict.fromkeys(row.file for row in rows)), INTERACTIONS.c
         for begin in range(0, len(files), _AT_ONCE):
             names = files[begin : begin + _AT_ONCE]
-            connection.execute(
-                sa.delete(INTERACTIONS)
-                .where(INTERACTIONS.c.file_hash.in_([file_hash(name) for name in names]))
-                .where(INTERACTIONS.c.file_name.in_(names))
-            )
+            hashes = list(map(file_hash, names))
+            connection.execute(sa.delete(INTERACTIONS).where(of.file_hash.in_(hashes), of.file_name.in_(names)))
         if rows:
             connection.execute(sa.insert(INTERACTIONS), [to_row(row) for row in rows])
 
@@ -163,11 +157,8 @@ def _has_table(connection: sa.Connection, address: Address) -> bool:
         return False
     columns = {column["name"] for column in inspector.get_columns(INTERACTIONS.name)}
     if columns != {column.name for column in INTERACTIONS.c}:
-        raise InputError(
-            f"its table {INTERACTIONS.name} belongs to another version or program",
-            where=address.shown,
-            todo="name another database",
-        )
+        what = f"its table {INTERACTIONS.name} belongs to another version or program"
+        raise InputError(what, where=address.shown, todo="name another database")
     return True
 
 
@@ -178,9 +169,8 @@ def _errors_in_words(address: Address) -> Iterator[None]:
     except (sa.exc.SQLAlchemyError, sqlite3.Error) as error:
         raise in_words(error, address) from error
     except UnicodeError as error:
-        raise InputError(
-            "contains or names bytes that are not text", where=address.shown, todo="name another one"
-        ) from error
+        what = "contains or names bytes that are not text"
+        raise InputError(what, where=address.shown, todo="name another one") from error
 
 
 # Stores file extents in an interaction database and reads them.
@@ -219,27 +209,8 @@ def _rows_of(plan: PathLike) -> list[Interaction]:
         return interactions.read_csv(text, str(plan))
     document = Plan.load(plan)
     if not isinstance(document, PlacePlan):
-        raise DocumentError(
-            f"is a plan of kind {document.kind!r}, which places no files",
-            where=plan,
-            todo="give one of kind 'place', or a CSV of extents",
-        )
+        what = f"is a plan of kind {document.kind!r}, which places no files"
+        raise DocumentError(what, where=plan, todo="give one of kind 'place', or a CSV of extents")
     files = [file for file in document.files if file.command is not None]
     return [row for file in files for row in interactions.extents_of(file, pin=document.pin)]
 
-
-
-def plan_interactions(database: str, path: str | None = None) -> list[Interaction]:
-    """Rows of the interaction database for one exact path, or for all files.
-
-    Parameters
-    ----------
-    database
-        A SQLite file, or the URL of a PostgreSQL database.
-
-    Raises
-    ------
-    InputError
-        The database cannot be used or has no interactions.
-    """
-    return read(database, path)

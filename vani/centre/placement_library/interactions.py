@@ -8,8 +8,11 @@ from itertools import groupby, pairwise
 from operator import attrgetter
 from typing import Final
 
-from vani.centre.plan.schema.plans import PlacedFile
+from vani.centre.plan.placement.layouts import Extent
+from vani.centre.plan.schema.jobs import Creation
+from vani.centre.plan.schema.plans import PlacedExtent, PlacedFile
 from vani.errors import InputError, one_line
+from vani.render.table import csv_table
 from vani.units import GiB, KiB, counted
 
 # One row of the interaction database, and constraints on the rows of a file.
@@ -111,16 +114,19 @@ def _objection(row: Interaction, *, last: bool) -> str | None:
     return None
 
 
+def _refused(row: Interaction, what: str, todo: str) -> InputError:
+    return InputError(what, where=one_line(row.file)[:200] or "a file", todo=todo)
+
+
 def _refuse_wrong(row: Interaction) -> None:
-    where = one_line(row.file)[:200] or "a file"
     try:
         size = len(row.file.encode())
     except UnicodeEncodeError:
-        raise InputError("the path is not UTF-8 text", where=where, todo="rename the file") from None
+        raise _refused(row, "the path is not UTF-8 text", "rename the file") from None
     if not row.file.startswith("/") or "\0" in row.file:
-        raise InputError("is not an absolute path", where=where, todo="name files as programs open them, from /")
+        raise _refused(row, "is not an absolute path", "name files as programs open them, from /")
     if size > LONGEST_PATH:
-        raise InputError(f"the path has {size:,} bytes", where=where, todo=f"{LONGEST_PATH:,} is the most")
+        raise _refused(row, f"the path has {size:,} bytes", f"{LONGEST_PATH:,} is the most")
     for name, value, least, most in (
         ("file size", row.file_size, 0, _LARGEST),
         ("extent id", row.extent_id, 0, 2**31 - 1),
@@ -131,46 +137,32 @@ def _refuse_wrong(row: Interaction) -> None:
         ("MPI rank", row.mpi_rank, 0, 2**31 - 1),
     ):
         if value is not None and not least <= value <= most:
-            raise InputError(f"{name} is {value:,}", where=where, todo=f"give {least:,} to {most:,}")
+            raise _refused(row, f"{name} is {value:,}", f"give {least:,} to {most:,}")
     if not row.stripe_count and (row.extent_start or row.extent_end is None):
-        raise InputError(
-            "an extent without stripes is not the first of several",
-            where=where,
-            todo="only the beginning of a file can be on the metadata target",
-        )
+        todo = "only the beginning of a file can be on the metadata target"
+        raise _refused(row, "an extent without stripes is not the first of several", todo)
     if row.osts and len(row.osts) != row.stripe_count:
-        listed = counted(len(row.osts), "OST")
-        raise InputError(
-            f"stripe count is {row.stripe_count:,}, but {listed} listed",
-            where=where,
-            todo="list one per stripe",
-        )
+        what = f"stripe count is {row.stripe_count:,}, but {counted(len(row.osts), 'OST')} listed"
+        raise _refused(row, what, "list one per stripe")
     if len(set(row.osts)) != len(row.osts):
-        raise InputError(
-            "an OST is listed twice", where=where, todo="stripes of an extent are on distinct OSTs"
-        )
+        raise _refused(row, "an OST is listed twice", "stripes of an extent are on distinct OSTs")
     if wrong := [ost for ost in row.osts if not 0 <= ost <= _LARGEST_OST]:
-        raise InputError(f"OST {wrong[0]}", where=where, todo=f"indices are 0 to {_LARGEST_OST:,}")
+        raise _refused(row, f"OST {wrong[0]}", f"indices are 0 to {_LARGEST_OST:,}")
 
 
 def _refuse_gaps(extents: Sequence[Interaction]) -> None:
-    where = one_line(extents[0].file)[:200]
+    first = extents[0]
     if len({row.extent_id for row in extents}) != len(extents):
-        raise InputError("an extent id is given twice", where=where, todo="number the extents of a file")
+        raise _refused(first, "an extent id is given twice", "number the extents of a file")
     if len({row.file_size for row in extents}) > 1:
-        raise InputError("the extents give two file sizes", where=where, todo="give one")
-    if extents[0].extent_start != 0:
-        raise InputError(
-            f"the first extent starts at {extents[0].extent_start:,}", where=where, todo="begin at 0"
-        )
+        raise _refused(first, "the extents give two file sizes", "give one")
+    if first.extent_start != 0:
+        raise _refused(first, f"the first extent starts at {first.extent_start:,}", "begin at 0")
     for row, following in pairwise(extents):
         if row.extent_end != following.extent_start:
             end = "the end of the file" if row.extent_end is None else f"{row.extent_end:,}"
-            raise InputError(
-                f"an extent ends at {end}, the next one starts at {following.extent_start:,}",
-                where=where,
-                todo="let each start where the one before ends",
-            )
+            what = f"an extent ends at {end}, the next one starts at {following.extent_start:,}"
+            raise _refused(first, what, "let each start where the one before ends")
 
 
 # The interaction database as CSV, with the columns of Tarazu's tables.
@@ -203,12 +195,11 @@ def read_csv(text: str, where: str) -> list[Interaction]:
     """
     body, skipped = _table(text)
     columns = _columns(body)
+    todo = f"give {', '.join(COLUMNS)}"
     if unknown := [name for name in columns if name not in COLUMNS]:
-        raise InputError(
-            f"column {unknown[0][:60]!r} is not known", where=where, todo=f"give {', '.join(COLUMNS)}"
-        )
+        raise InputError(f"column {unknown[0][:60]!r} is not known", where=where, todo=todo)
     if missing := [name for name in _NEEDED if name not in columns]:
-        raise InputError(f"column '{missing[0]}' is missing", where=where, todo=f"give {', '.join(COLUMNS)}")
+        raise InputError(f"column '{missing[0]}' is missing", where=where, todo=todo)
     if len(set(columns)) != len(columns):
         raise InputError("a column appears twice", where=where, todo="name each once")
     rows = csv.reader(io.StringIO(body, newline=""), strict=True)
@@ -220,16 +211,12 @@ def read_csv(text: str, where: str) -> list[Interaction]:
             if not cells:
                 continue
             if len(cells) != len(columns):
-                raise InputError(
-                    f"has {len(cells)} cells for {len(columns)} columns",
-                    where=line,
-                    todo="quote values with commas",
-                )
+                what = f"has {len(cells)} cells for {len(columns)} columns"
+                raise InputError(what, where=line, todo="quote values with commas")
             interactions.append(_row(dict(zip(columns, cells, strict=True)), line))
     except csv.Error as error:
-        raise InputError(
-            f"is not CSV ({error})", where=f"{where}:{skipped + rows.line_num}", todo="correct the line"
-        ) from error
+        line = f"{where}:{skipped + rows.line_num}"
+        raise InputError(f"is not CSV ({error})", where=line, todo="correct the line") from error
     return interactions
 
 
@@ -241,11 +228,7 @@ def cells_of(row: Interaction) -> tuple[object, ...]:
 
 def write_csv(rows: Iterable[Interaction]) -> str:
     """Format rows as CSV that `read_csv` accepts."""
-    out = io.StringIO(newline="")
-    table = csv.writer(out, lineterminator="\n")
-    table.writerow(COLUMNS)
-    table.writerows(map(cells_of, rows))
-    return out.getvalue()
+    return csv_table([COLUMNS, *map(cells_of, rows)])
 
 
 def _table(text: str) -> tuple[str, int]:
@@ -295,25 +278,23 @@ def _row(cells: dict[str, str], line: str) -> Interaction:
 def _integer(text: str, name: str, line: str) -> int:
     # Python refuses to parse thousands of digits, and accepts digits of other scripts.
     if not (text.isascii() and text.isdecimal() and len(text) <= _DIGITS):
-        raise InputError(
-            f"{name} is {one_line(text)[:40]!r}", where=line, todo="give a whole number, 0 or more"
-        )
+        raise InputError(f"{name} is {one_line(text)[:40]!r}", where=line, todo="give a whole number, 0 or more")
     return int(text)
 
 
 def extents_of(file: PlacedFile, *, pin: bool = True) -> list[Interaction]:
     """The rows of a file, with stripe sizes that Lustre accepts; without `pin`, Lustre chooses the OSTs."""
     return [
-        Interaction(
-            file=file.path,
-            file_size=file.size,
-            extent_id=extent.number,
-            extent_start=extent.start,
-            extent_end=extent.end if extent.end > extent.start else None,
-            stripe_size=extent.set_stripe_size,
-            stripe_count=extent.stripe_count,
-            mpi_rank=file.rank,
-            osts=tuple(extent.osts) if pin else (),
-        )
+        interaction_of(file, extent, extent.set_stripe_size, extent.stripe_count, tuple(extent.osts) if pin else ())
         for extent in file.extents
     ]
+
+
+def interaction_of(
+    file: PlacedFile | Creation, extent: PlacedExtent | Extent, stripe_size: int, stripe_count: int,
+    osts: tuple[int, ...] = (),
+) -> Interaction:
+    """The row of an extent that a plan places, or that a layout gives a file to come."""
+    end = extent.end if extent.end > extent.start else None
+    where = extent.number, extent.start, end, stripe_size, stripe_count
+    return Interaction(file.path, file.size, *where, file.rank, osts)

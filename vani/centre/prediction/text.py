@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from datetime import UTC, datetime
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, Final
@@ -28,10 +28,11 @@ FORMATS: Final[Formats[str]] = Formats(
 def to_text(prediction: schema.Prediction) -> str:
     """Write the prediction; the first line states whether it is outside its model."""
     first = f"Outside of the model: {'; '.join(prediction.outside)}." if prediction.outside else None
+    body: Callable[[Any], list[str]] = _BODIES[prediction.kind]
     return "\n".join(
         [
             *([one_line(first), ""] if first else []),
-            *_BODIES[prediction.kind](prediction),
+            *body(prediction),
             *(line for note in prediction.notes for line in ("", f"Note: {one_line(note)}.")),
             "",
         ]
@@ -40,23 +41,16 @@ def to_text(prediction: schema.Prediction) -> str:
 
 def _behaviour(prediction: schema.BehaviourPrediction) -> list[str]:
     """Likely behaviours as a table, the run closest to the most likely one, and predictions of the last runs."""
-    first = f"{category_text(prediction)}: {counted(prediction.runs, 'run')} known."
     if not prediction.behaviours:
         return [f"{category_text(prediction)}: not known."]
     likeliest = prediction.behaviours[0].resembles
     paths = f": {one_line(likeliest.paths[0])}" if likeliest.paths else ""
+    head = ("behaviour", "probability", "read", "written", "metadata", "reads, writes", "files", "run time", "runs")
+    rows = [*map(_behaviour_row, prediction.behaviours), ("another", format_share(prediction.other), *[""] * 7)]
     return [
-        first,
+        f"{category_text(prediction)}: {counted(prediction.runs, 'run')} known.",
         "",
-        *table(
-            (
-                "behaviour", "probability", "read", "written", "metadata", "reads, writes", "files", "run time", "runs",
-            ),
-            [
-                *map(_behaviour_row, prediction.behaviours),
-                ("another", format_share(prediction.other), *[""] * 7),
-            ],
-        ),
+        *table(head, rows),
         "",
         f"Behaviour {prediction.behaviours[0].behaviour}: like the run of {when(likeliest.submitted)}{paths}",
         past_text(prediction),
@@ -120,17 +114,14 @@ def _creations(prediction: schema.CreationsPrediction) -> list[str]:
         f"from {counted(prediction.runs, 'run')}.",
     ]
     if rows:
-        lines += [
-            "",
-            *table(("file", "rank", "size", "nine of ten", "probability"), list(map(_file_row, rows[:_SHOWN]))),
-        ]
+        head = ("file", "rank", "size", "nine of ten", "probability")
+        lines += ["", *table(head, [*map(_file_row, rows[:_SHOWN])])]
     if len(rows) > _SHOWN:
         lines.append(f"and {len(rows) - _SHOWN:,} more")
     if prediction.judged:
         best = [f"{name} {100 * share:.0f} %" for name, share in prediction.judged.items()]
-        where = f"{counted(prediction.held_out, 'run')} held out"
-        if prediction.task == "rest_of_run":
-            where = f"{counted(prediction.held_out, 'part')} of runs held out"
+        part = " of runs" if prediction.task == "rest_of_run" else ""
+        where = f"{counted(prediction.held_out, 'part' if part else 'run')}{part} held out"
         lines += ["", f"Within 1 % of {where}: {', '.join(best)}."]
     return lines
 
@@ -167,23 +158,16 @@ def _short(path: str) -> str:
 
 def _write_time(prediction: schema.WriteTimePrediction) -> list[str]:
     """The range, and for a published model the node placements and every term."""
-    first = f"{_request(prediction)}: {_time_range(prediction)} ({prediction.model})."
-    if not prediction.ends:
+    first, ends = f"{_request(prediction)}: {_time_range(prediction)} ({prediction.model}).", prediction.ends
+    if not ends:
         return [first]
-    return [
-        first,
-        "",
-        *(_placement(end) for end in prediction.ends),
-        "",
-        *table(
-            ("term", "coefficient", *(f"s {end.placement}" for end in prediction.ends)),
-            [
-                (terms[0].feature, f"{terms[0].coefficient:.4g}", *(f"{term.seconds:,.3f}" for term in terms))
-                for terms in zip_longest(*(end.terms for end in prediction.ends))
-            ]
-            + [("sum", "", *(f"{end.seconds:,.3f}" for end in prediction.ends))],
-        ),
+    rows = [
+        (terms[0].feature, f"{terms[0].coefficient:.4g}", *(f"{term.seconds:,.3f}" for term in terms))
+        for terms in zip_longest(*(end.terms for end in ends))
     ]
+    rows.append(("sum", "", *(f"{end.seconds:,.3f}" for end in ends)))
+    head = ("term", "coefficient", *(f"s {end.placement}" for end in ends))
+    return [first, "", *map(_placement, ends), "", *table(head, rows)]
 
 
 def _request(prediction: schema.WriteTimePrediction) -> str:
@@ -207,10 +191,8 @@ def _time_range(prediction: schema.WriteTimePrediction) -> str:
 
 
 def _placement(end: schema.WriteEnd) -> str:
-    parts = [
-        f"{counted(used, name)}, at most {counted(largest, 'node')} each"
-        for name, (largest, used) in end.groups.items()
-    ]
+    groups = end.groups.items()
+    parts = [f"{counted(used, name)}, at most {counted(largest, 'node')} each" for name, (largest, used) in groups]
     return f"{end.placement}: {'; '.join(parts)}: {format_seconds(max(0.0, end.seconds))}"
 
 
@@ -244,9 +226,5 @@ def measured_and_predicted(profile: Profile, prediction: schema.WriteTimePredict
     return value, f"{where}; most probable {format_seconds(prediction.seconds)}, by {prediction.model}"
 
 
-_BODIES: Final[Mapping[str, Callable[[Any], list[str]]]] = {
-    "behaviour": _behaviour,
-    "creations": _creations,
-    "write_time": _write_time,
-}
+_BODIES: Final = {"behaviour": _behaviour, "creations": _creations, "write_time": _write_time}
 """The lines of each kind of prediction."""

@@ -18,14 +18,7 @@ from vani.atomic import write_text
 from vani.centre.history.discovery import discover
 from vani.centre.history.runs import read
 from vani.centre.history.runs.store import Store
-from vani.centre.service.configuration import (
-    DEFAULT_FILE,
-    CentreConfiguration,
-    ConfigurationSettings,
-    SharedFileSystem,
-    load,
-    written,
-)
+from vani.centre.service import configuration as centre
 from vani.centre.service.task_prolog import FOLDER
 from vani.cli.options import settings_options
 from vani.collect.file_systems import read_lustre
@@ -42,7 +35,7 @@ _PROLOG: Final = "/etc/slurm/vani-task-prolog"
 _IN_USE: Final = re.compile(r"^TaskProlog\s*=\s*(\S+)", re.MULTILINE)
 
 
-class InitSettings(ConfigurationSettings):
+class InitSettings(centre.ConfigurationSettings):
     """Settings of a new centre.toml that Vani cannot detect for certain."""
 
     darshan: Annotated[Path | None, Option(metavar="DIR")] = Field(None, description="Folder of Darshan's logs.")
@@ -60,7 +53,7 @@ class InitSettings(ConfigurationSettings):
     open: bool = Field(False, description="Serve the pages without a token.")
 
 
-def centre_init(settings: InitSettings | None = None, /, **fields: Any) -> CentreConfiguration:
+def centre_init(settings: InitSettings | None = None, /, **fields: Any) -> centre.CentreConfiguration:
     """Write a centre.toml with what the options say and the machine reveals.
 
     Raises
@@ -75,25 +68,25 @@ def centre_init(settings: InitSettings | None = None, /, **fields: Any) -> Centr
         what = "is missing" if wanted.darshan is None else "is not a folder"
         raise InputError(what, where=wanted.darshan or "--darshan", todo="name the folder of Darshan's logs")
     jobs = wanted.jobs or (None if _fault_of_sacct(ask) else "sacct")
-    configuration = CentreConfiguration(
+    configuration = centre.CentreConfiguration(
         darshan=str(wanted.darshan.resolve()),
         jobs=jobs if jobs in (None, "sacct") else str(Path(str(jobs)).resolve()),
         history=wanted.history or str(wanted.config.resolve().with_name("history.sqlite")),
         file_system=shared_file_system(wanted.mount),
         **{name: getattr(wanted, name) for name in ("group", "port", "open")},
     )
-    write_text(wanted.config, written(configuration))
+    write_text(wanted.config, centre.written(configuration))
     return configuration
 
 
-def shared_file_system(mount: str | None = None, programs: Ask = ask) -> SharedFileSystem | None:
+def shared_file_system(mount: str | None = None, programs: Ask = ask) -> centre.SharedFileSystem | None:
     """The file system at a mount point, or the first parallel one; None if there is none."""
     chosen = mount or next((entry.dir for entry in read_mounts() or [] if entry.type in PARALLEL), None)
     if chosen is None:
         return None
     known, _ = read_lustre(chosen, programs)
     size, count = known.stripe_size or MiB, known.stripe_count or 1
-    return SharedFileSystem(mount=chosen, targets=known.osts, stripe_count=count, stripe_size=size)
+    return centre.SharedFileSystem(mount=chosen, targets=known.osts, stripe_count=count, stripe_size=size)
 
 
 def unit_text(config: Path) -> str:
@@ -108,7 +101,7 @@ def scheduler_lines() -> str:
     hook = files("vani.centre.service") / "task_prolog.py"
     return (
         "# Slurm, only if `vani centre advise` says that a hook in each job is better:\n"
-        f'#   hook = "{FOLDER}" in {DEFAULT_FILE}\n'
+        f'#   hook = "{FOLDER}" in {centre.DEFAULT_FILE}\n'
         f"#   install -m 755 {hook} {_PROLOG}   (on all nodes)\n"
         f"#   TaskProlog={_PROLOG} in slurm.conf, then restart slurmd\n"
     )
@@ -171,7 +164,7 @@ def centre_check(config: Path, *, programs: Ask = ask) -> list[Finding]:
     InputError
         The file is missing or wrong.
     """
-    known, token = load(config), config.resolve().with_suffix(".token")
+    known, token = centre.load(config), config.resolve().with_suffix(".token")
     tests: dict[str, Callable[[], _Found]] = {
         "logs": lambda: _logs(Path(known.darshan)), "jobs": lambda: _jobs(known.jobs, programs),
         "history": lambda: _history(known.store(), 0o600 if known.group is None else 0o640),
@@ -232,7 +225,7 @@ def _system(name: str | None) -> _Found:
     return f"{name} describes the machine", ""
 
 
-def _file_system(known: SharedFileSystem | None, programs: Ask) -> _Found:
+def _file_system(known: centre.SharedFileSystem | None, programs: Ask) -> _Found:
     if known is None:
         return "none is named: no advice on layouts", "add [file_system] with `mount`"
     if not Path(known.mount).is_dir():
@@ -266,9 +259,9 @@ def _token(token: Path) -> _Found:
 
 
 @click.command("check")
-@settings_options(ConfigurationSettings)
+@settings_options(centre.ConfigurationSettings)
 @click.pass_context
-def check_command(ctx: click.Context, settings: ConfigurationSettings) -> None:
+def check_command(ctx: click.Context, settings: centre.ConfigurationSettings) -> None:
     """Test everything that centre.toml names, and print what is missing. Exit status 1: something is."""
     findings = centre_check(settings.config)
     for finding in findings:

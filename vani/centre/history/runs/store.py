@@ -23,6 +23,8 @@ PATIENCE_S: Final = 30.0
 """Time that one writer waits for another."""
 
 _MAGIC: Final = b"SQLite format 3\0"
+_NO_HISTORY: Final = ("is not a history", "`vani history add PATH` makes one")
+_ANOTHER: Final = "name another place for the history"
 
 
 def default_place() -> str:
@@ -69,11 +71,6 @@ class Store:
         sa.event.listen(self.engine, "connect", _prepare_sqlite)
         sa.event.listen(self.engine, "begin", _begin_sqlite)
 
-    @property
-    def is_file(self) -> bool:
-        """Whether it is an SQLite file."""
-        return self.file is not None
-
     def exists(self) -> bool:
         """Whether its place exists; a server is assumed to exist."""
         return self.file is None or (self.file.exists() and self.file.stat().st_size > 0)
@@ -90,11 +87,11 @@ class Store:
         with self._explained():
             self._refuse_foreign()
             if not self.exists():
-                raise StoreError("is not a history", where=self.name, todo="`vani history add PATH` makes one")
+                raise self._fault(*_NO_HISTORY)
             with self.engine.connect().execution_options(vani_writes=False) as connection, connection.begin():
                 # All queries see the state of the first one. SQLite's transactions do so anyway.
                 one_state = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY"
-                connection.exec_driver_sql("PRAGMA query_only = ON" if self.is_file else one_state)
+                connection.exec_driver_sql("PRAGMA query_only = ON" if self.file else one_state)
                 self._refuse_other_layouts(connection)
                 yield connection
 
@@ -118,13 +115,13 @@ class Store:
                 self.file.parent.mkdir(parents=True, exist_ok=True)
                 self._create(self.file)
             elif not self.exists():
-                raise StoreError("is not a history", where=self.name, todo="`vani history add PATH` makes one")
+                raise self._fault(*_NO_HISTORY)
             # SQLite reports this only on a write, before which a hundred thousand logs may have been read.
             if self.file is not None and self.file.exists() and not _is_writable(self.file):
-                raise StoreError(READ_ONLY[0], where=self.name, todo=READ_ONLY[1])
+                raise self._fault(*READ_ONLY)
             with self._removed_if_empty(), self.engine.connect() as connection, connection.begin():
                 if make and not _is_history(connection):
-                    if not self.is_file:
+                    if self.file is None:
                         # Two processes may create a server's tables at the same time.
                         connection.exec_driver_sql("SELECT pg_advisory_xact_lock(8656)")
                     if not _is_history(connection):
@@ -141,17 +138,15 @@ class Store:
         except FileExistsError:
             return
         except PermissionError as error:
-            todo = "name a file in a folder that you may write to"
-            raise StoreError("cannot be opened", where=self.name, todo=todo) from error
+            raise self._fault("cannot be opened", "name a file in a folder that you may write to") from error
         os.close(handle)
         if self.group is not None:
             try:
                 shutil.chown(file, group=self.group)
             except (LookupError, PermissionError) as error:
                 file.unlink()
-                raise StoreError(
-                    f"cannot be given to the group {self.group}", where=self.name, todo="name one of your groups"
-                ) from error
+                what = f"cannot be given to the group {self.group}"
+                raise self._fault(what, "name one of your groups") from error
             file.chmod(0o640)
 
     def compact(self) -> None:
@@ -159,7 +154,7 @@ class Store:
         with self._explained():
             options = {"isolation_level": "AUTOCOMMIT"}
             with self.engine.connect().execution_options(**options) as connection:
-                if self.is_file:
+                if self.file is not None:
                     connection.exec_driver_sql("VACUUM")
                     return
                 for table in metadata.tables:
@@ -180,46 +175,27 @@ class Store:
         if self.file is None or not self.file.exists():
             return
         if self.file.is_dir():
-            raise StoreError("is a folder, not a history", where=self.name, todo="name a file")
+            raise self._fault("is a folder, not a history", "name a file")
         with self.file.open("rb") as file:
             begin = file.read(len(_MAGIC))
         if begin and begin != _MAGIC:
-            raise StoreError(
-                "is not a database, and was not changed",
-                where=self.name,
-                todo="name another file for the history",
-            )
+            raise self._fault("is not a database, and was not changed", "name another file for the history")
 
     def _refuse_others_tables(self, connection: sa.Connection) -> None:
         names = set(sa.inspect(connection).get_table_names())
-        if names & set(metadata.tables) or (self.is_file and names):
-            raise StoreError(
-                "is a database of another program, and was not changed",
-                where=self.name,
-                todo="name another place for the history",
-            )
+        if names & set(metadata.tables) or (self.file and names):
+            raise self._fault("is a database of another program, and was not changed", _ANOTHER)
 
     def _refuse_other_layouts(self, connection: sa.Connection) -> None:
         """Raise StoreError if the tables are not those of this version."""
         if not _is_history(connection):
-            raise StoreError(
-                "is another program's database, without runs",
-                where=self.name,
-                todo="name another place for the history",
-            )
+            raise self._fault("is another program's database, without runs", _ANOTHER)
         layout = int(read.fact(connection, "layout") or 0)
         if layout > LAYOUT:
-            raise StoreError(
-                f"has layout {layout}, which is newer than this Vani knows ({LAYOUT})",
-                where=self.name,
-                todo="update Vani",
-            )
+            raise self._fault(f"has layout {layout}, which is newer than this Vani knows ({LAYOUT})", "update Vani")
         if layout < LAYOUT:
-            raise StoreError(
-                "is the history of an older Vani",
-                where=self.name,
-                todo="make it again: move it away, then `vani history add LOGS`",
-            )
+            todo = "make it again: move it away, then `vani history add LOGS`"
+            raise self._fault("is the history of an older Vani", todo)
 
     @contextmanager
     def _explained(self) -> Iterator[None]:
@@ -228,9 +204,10 @@ class Store:
         except sa.exc.DBAPIError as error:
             raise in_words(error, self.address) from error
         except OSError as error:
-            raise StoreError(
-                f"cannot be used ({error.strerror or error})", where=self.name, todo="name another place"
-            ) from error
+            raise self._fault(f"cannot be used ({error.strerror or error})", "name another place") from error
+
+    def _fault(self, what: str, todo: str) -> StoreError:
+        return StoreError(what, where=self.name, todo=todo)
 
 
 def _prepare_sqlite(connection: Any, record: object) -> None:

@@ -78,27 +78,16 @@ def weighed(parts: Sequence[LikelyAdvice], next_run: schema.NextRun) -> Advice:
     chosen = [key for key in shown if key == best[key[:2]] or _in_same_advice(shown, key, best[key[:2]], parts)]
     recommended = [key for key in chosen if support[key] >= LEAST_KNOWN]
     dropped = [key for key in shown if key not in recommended]
+    probability = {key: min(1.0, share) for key, share in support.items()}
+    why = "its probability in the next run is only {} only"
+    unlikely = [
+        schema.NoRecommendation(rule=key[0], why=why.format(format_share(probability[key]))) for key in dropped
+    ]
     return Advice(
-        profile=first.profile,
-        system=first.system,
-        damage=first.damage,
-        next_run=next_run,
-        recommendations=[
-            _weighed(recommendation, min(1.0, support[key]))
-            for key in recommended
-            for recommendation in shown[key]
-        ],
-        no_recommendation=[
-            *first.no_recommendation,
-            *(
-                schema.NoRecommendation(
-                    rule=key[0],
-                    why=f"its probability in the next run is only {format_share(min(1.0, support[key]))} only",
-                )
-                for key in dropped
-            ),
-        ],
-    )
+        profile=first.profile, system=first.system, damage=first.damage, next_run=next_run,
+        recommendations=[_weighed(each, probability[key]) for key in recommended for each in shown[key]],
+        no_recommendation=[*first.no_recommendation, *unlikely],
+    )  # fmt: skip
 
 
 def _key(recommendation: schema.Recommendation) -> _Key:
@@ -123,14 +112,14 @@ def _saving(recommendation: schema.Recommendation) -> float:
 
 def _weighed(recommendation: schema.Recommendation, support: float) -> schema.Recommendation:
     target, apply = _for_new_files(recommendation)
+    gain = recommendation.gain
+    expected = recommendation.expected if gain is None else _expected(gain, support)
     return recommendation.model_copy(
         update={
             "confidence": recommendation.confidence * support,
             "target": target,
             "apply": apply,
-            "expected": recommendation.expected
-            if recommendation.gain is None
-            else _expected(recommendation.gain, support),
+            "expected": expected,
             "reason": f"{recommendation.reason} The probability of this behaviour in the next run is "
             f"{format_share(support)}.",
         }
@@ -167,16 +156,9 @@ _UNLIKELY: Final = 0.05
 
 
 def advise_next(
-    application: str,
-    *,
-    user: str | None = None,
-    processes: int | None = None,
-    db: PathLike | None = None,
-    system: PathLike | System | None = None,
-    select: Sequence[str] | None = None,
-    ignore: Sequence[str] | None = None,
-    config: PathLike | None = None,
-    files: int | None = JUDGED_FILES,
+    application: str, *, user: str | None = None, processes: int | None = None, db: PathLike | None = None,
+    system: PathLike | System | None = None, select: Sequence[str] | None = None, ignore: Sequence[str] | None = None,
+    config: PathLike | None = None, files: int | None = JUDGED_FILES,
 ) -> Advice:
     """Advise on a run before it starts, for its likely behaviours weighted by probability.
 
@@ -225,12 +207,9 @@ def advise_next(
     )
     if why is None:
         return weighed(parts, next_run)
+    no_profile, no_system = schema.ProfileRef(path=None, sha256=""), schema.SystemRef(name=None, sha256="")
     return Advice(
-        profile=schema.ProfileRef(path=None, sha256=""),
-        system=schema.SystemRef(name=None, sha256=""),
-        next_run=next_run,
-        recommendations=[],
-        no_recommendation=[],
+        profile=no_profile, system=no_system, next_run=next_run, recommendations=[], no_recommendation=[]
     )
 
 

@@ -56,14 +56,8 @@ class _Selection:
 
 
 def next_run(
-    runs: Runs,
-    application: str,
-    *,
-    user: str | None = None,
-    processes: int | None = None,
-    among: int | None = None,
-    at: float | None = None,
-    paths: Paths | None = None,
+    runs: Runs, application: str, *, user: str | None = None, processes: int | None = None, among: int | None = None,
+    at: float | None = None, paths: Paths | None = None,
 ) -> schema.BehaviourPrediction:
     """Predict the next run of an application.
 
@@ -83,12 +77,14 @@ def next_run(
     if at is not None:
         runs = runs.only(runs.ended <= at)
     query = _selection(runs, user, processes, among)
-    notes = [*runs.notes, *query.notes]
+    same: dict[str, Any] = {
+        "version": vani.__version__, "notes": [*runs.notes, *query.notes], "application": application,
+        "user": query.user, "processes": query.processes,
+    }
     if query.category is None:
         return schema.BehaviourPrediction(
-            version=vani.__version__, outside=[_unknown(runs, user, processes)], notes=notes, application=application,
-            user=user, processes=processes, runs=0, behaviours=[], other=1.0, predictors=[], past=[],
-        )  # fmt: skip
+            **same, outside=[_unknown(runs, user, processes)], runs=0, behaviours=[], other=1.0, predictors=[], past=[]
+        )
     in_category = runs.category == query.category
     panel, past = _followed(runs, in_category, query.category)
     ahead = panel.predict(query.category)
@@ -98,12 +94,8 @@ def next_run(
     weights = panel.weights(query.category)
     guesses = {name: most_likely(expected) for name, expected in zip(panel.names, ahead, strict=True)}
     return schema.BehaviourPrediction(
-        version=vani.__version__,
+        **same,
         outside=[],
-        notes=notes,
-        application=application,
-        user=query.user,
-        processes=query.processes,
         runs=int(in_category.sum()),
         behaviours=[_likely(runs, in_category, behaviour, shares[behaviour], paths) for behaviour in likely],
         other=max(0.0, 1.0 - sum(shares[behaviour] for behaviour in likely)),
@@ -128,13 +120,11 @@ def _selection(runs: Runs, user: str | None, processes: int | None, among: int |
     category = int(runs.category[np.flatnonzero(of_run)[-1]])
     _, whose, number = runs.names[category]
     met = len(np.unique(runs.category[of_run])) if among is None else among
-    notes = []
-    if met > 1:
-        notes.append(
-            f"there are {met:,} categories of user and processes; this is the latest run's: "
-            f"--user {one_line(whose)} --processes {number}",
-        )
-    return _Selection(category, whose, number, tuple(notes))
+    note = (
+        f"there are {met:,} categories of user and processes; this is the latest run's: "
+        f"--user {one_line(whose)} --processes {number}"
+    )
+    return _Selection(category, whose, number, (note,) if met > 1 else ())
 
 
 def _unknown(runs: Runs, user: str | None, processes: int | None) -> str:
@@ -172,8 +162,7 @@ def _likely(
     runs: Runs, in_category: Bools, behaviour: int, share: float, paths: Paths | None
 ) -> schema.LikelyBehaviour:
     such: Ints = np.flatnonzero(in_category & (runs.ids == behaviour))
-    figures = runs.figures
-    latest = int(such[-1])
+    figures, latest = runs.figures, int(such[-1])
     digest = runs.digests[latest] if runs.digests else None
     ranges: dict[str, Any] = {name: _range(figures[name][such]) for name in (*TOTALS, "files", "runtime_s", "in_io_s")}
     return schema.LikelyBehaviour(
@@ -211,11 +200,7 @@ class PredictSettings(HistorySettings):
 
 
 def history_predict(
-    application: str,
-    user: str | None = None,
-    settings: PredictSettings | None = None,
-    *,
-    at: float | None = None,
+    application: str, user: str | None = None, settings: PredictSettings | None = None, *, at: float | None = None,
     **fields: Any,
 ) -> schema.BehaviourPrediction:
     """Predict the behaviour of an application's next run, with probabilities.

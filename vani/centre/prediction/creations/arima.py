@@ -84,13 +84,10 @@ def _least_aic(series: Floats, season: int) -> tuple[Any, tuple[int, ...], tuple
             try:
                 with warnings.catch_warnings(), np.errstate(all="ignore"):
                     warnings.simplefilter("ignore")
-                    model = ARIMA(
-                        series,
-                        order=order,
-                        seasonal_order=(*seasonal, season) if any(seasonal) else (0, 0, 0, 0),
-                        enforce_stationarity=False,
-                        enforce_invertibility=False,
-                    ).fit(method_kwargs={"maxiter": _ITERATIONS, "disp": 0})
+                    of_season = (*seasonal, season) if any(seasonal) else (0, 0, 0, 0)
+                    free = {"enforce_stationarity": False, "enforce_invertibility": False}
+                    model = ARIMA(series, order=order, seasonal_order=of_season, **free)
+                    model = model.fit(method_kwargs={"maxiter": _ITERATIONS, "disp": 0})
             except (ValueError, np.linalg.LinAlgError, IndexError):
                 continue
             if np.isfinite(model.aic) and model.aic < least:

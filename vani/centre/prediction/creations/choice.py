@@ -202,14 +202,12 @@ class Follower:
         self.past = list(past)
         plain, costly = _split(names)
         self._methods = plain if names is None else plain | costly
-        self._before: dict[str, list[ForecastOutcome]] = {name: [] for name in self._methods}
+        held_out = range(max(0, len(past) - _BLOCKS_HELD_OUT), len(past))
+        self._before = {name: [part for at in held_out for part in self._parts_of(name, at)] for name in self._methods}
         self._own: dict[str, list[ForecastOutcome]] = {name: [] for name in self._methods}
         self._ranks: list[series.Creations] = []
         self._judged_to = 0
         self._earlier: dict[str, list[ForecastOutcome]] = {}
-        for at in range(max(0, len(past) - _BLOCKS_HELD_OUT), len(past)):
-            for name in self._methods:
-                self._before[name] += self._parts_of(name, at)
 
     def _parts_of(self, name: str, at: int) -> Iterator[ForecastOutcome]:
         """Each part of a past run, predicted from all earlier runs."""
@@ -262,10 +260,9 @@ class Follower:
     def _score(self, name: str, *, sceptical: bool = False) -> float:
         """Accuracy in this run and, while it has only begun, in earlier runs."""
         before, own = self._before[name], self._own[name]
+        prior = _mean(before) if before else 0.5
         if sceptical:
             prior = (sum(outcome.accuracy for outcome in before) + 0.5) / (len(before) + 1)
-        else:
-            prior = _mean(before) if before else 0.5
         return (sum(outcome.accuracy for outcome in own) + 2 * prior) / (len(own) + 2)
 
     def _by_rank(self, name: str, foreseen: series.Foreseen, prior: float) -> series.Floats:
@@ -286,8 +283,7 @@ class Follower:
 
 
 def _split(names: Iterable[str] | None) -> tuple[dict[str, Predictor], dict[str, Predictor]]:
-    known = PREDICTORS
-    candidates = {name: known[name] for name in (known if names is None else names)}
+    candidates = {name: PREDICTORS[name] for name in (PREDICTORS if names is None else names)}
     plain = {name: method for name, method in candidates.items() if not method.costly}
     return plain, {name: method for name, method in candidates.items() if method.costly}
 

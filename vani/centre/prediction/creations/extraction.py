@@ -26,9 +26,7 @@ def creations_of_profile(profile: Profile) -> Creations | None:
     """
     if profile.workflow.files.total is None or profile.workflow.files.total > len(profile.files):
         return None
-    written = [
-        file for file in profile.files if file.role in _MADE and file.size is not None and file.writers
-    ]
+    written = [file for file in profile.files if file.role in _MADE and file.size is not None and file.writers]
     written.sort(key=lambda file: (file.first_s is None, file.first_s or 0.0, file.path))
     return Creations(
         np.array([min(file.size or 0, LARGEST) for file in written], dtype=np.int64),
@@ -63,11 +61,9 @@ def creations_of_trace(path: Path) -> Creations | None:
         return None
     files = reader.files()
     number = files.num_rows
-    size, wrote = np.zeros(number, np.int64), np.zeros(number, np.bool_)
-    appended = np.zeros(number, np.int64)
+    size, appended, makers = np.zeros((3, number), np.int64)
+    wrote, emptied, unknown, streamed = np.zeros((4, number), np.bool_)
     first, rank = np.full(number, _NEVER), np.full(number, NO_RANK)
-    makers = np.zeros(number, np.int64)
-    emptied, unknown, streamed = (np.zeros(number, np.bool_) for _ in range(3))
     for batch in reader.batches(range(reader.ranks), Piece()):
         columns = {name: batch.column(name) for name in _COLUMNS}
         known = columns["file"].is_valid().to_numpy(zero_copy_only=False)
@@ -123,7 +119,6 @@ def read_partial_run(path: Path) -> Creations:
         the line.
     """
     if path.is_dir():
-
         creations = creations_of_trace(path)
         if creations is None:
             raise InputError("does not show when files were created", where=path, todo="name a trace of calls")
@@ -138,16 +133,13 @@ def read_partial_run(path: Path) -> Creations:
         raise InputError("no such file", where=path, todo="name the files created so far") from None
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         why = getattr(error, "strerror", None) or error
-        raise InputError(
-            f"cannot be read as CSV ({why})", where=path, todo="name a CSV file or a trace"
-        ) from error
+        raise InputError(f"cannot be read as CSV ({why})", where=path, todo="name a CSV file or a trace") from error
     number = len(columns["size"])
-    numbers = {
-        name: np.array(columns.get(name, [default] * number), dtype=np.int64)
+    sizes, ranks, stripes = (
+        np.array(columns.get(name, [default] * number), dtype=np.int64)
         for name, default in (("size", 0), ("rank", NO_RANK), ("stripe_count", 0))
-    }
-    names = tuple(str(name) for name in columns.get("path", []))
-    return Creations(numbers["size"], numbers["rank"], numbers["stripe_count"], names)
+    )
+    return Creations(sizes, ranks, stripes, tuple(map(str, columns.get("path", []))))
 
 
 def _refuse_head(head: list[str], path: Path) -> None:
@@ -165,9 +157,8 @@ def _columns(rows: Iterator[list[str]], head: list[str], path: Path) -> dict[str
     for number, row in enumerate(rows, 2):
         where = f"{path}: row {number}"
         if len(row) != len(head):
-            raise InputError(
-                f"{len(row)} cells where there are {len(head)} columns", where=where, todo="complete it"
-            )
+            what = f"{len(row)} cells where there are {len(head)} columns"
+            raise InputError(what, where=where, todo="complete it")
         if number > MAX_FILES + 1:
             raise InputError(f"has more than {MAX_FILES:,} files", where=path, todo="leave some out")
         for name, cell in zip(head, row, strict=True):

@@ -19,7 +19,12 @@ import vani
 from vani.centre.history.runs import read
 from vani.centre.history.runs.store import Store
 from vani.centre.history.settings import HistorySettings, user_options
-from vani.centre.placement_library.interactions import Interaction, refuse_contradictions, write_csv
+from vani.centre.placement_library.interactions import (
+    Interaction,
+    interaction_of,
+    refuse_contradictions,
+    write_csv,
+)
 from vani.centre.plan.inputs import files_to_place, is_layout_file
 from vani.centre.plan.schema.jobs import Creation, Jobs, PlannedJob
 from vani.centre.prediction.creations import series
@@ -396,17 +401,7 @@ def creations_rows(prediction: CreationsPrediction, layout: str | None = None) -
         what = "is on all OSTs, but their number is not known"
         raise InputError(what, where="--layout", todo="give a stripe count")
     return refuse_contradictions(
-        Interaction(
-            file=file.creation.path,
-            file_size=file.creation.size,
-            extent_id=extent.number,
-            extent_start=extent.start,
-            extent_end=extent.end if extent.end > extent.start else None,
-            stripe_size=extent.settable,
-            stripe_count=extent.count,
-            mpi_rank=file.creation.rank,
-            osts=(),
-        )
+        interaction_of(file.creation, extent, extent.settable, extent.count)
         for file in files
         for extent in file.extents
     )

@@ -89,12 +89,11 @@ def _run_law(past: Sequence[series.Creations], so_far: series.Creations, count: 
     ranks = laws.expected_ranks(past, so_far, count)
     runs = [run for run in past[-_LAW_RUNS:] if len(run)]
     if not runs:
-        return series.Foreseen(np.full(len(ranks), np.nan), ranks)
+        return _unknown(ranks)
     nth = series.nth_of_rank(ranks, so_far)
     law, _, _ = laws.best_law(_rows(runs, runs[-1].ranks, runs[-1].nth))
     if not len(so_far):
-        sizes = law.follow(_rows(runs, ranks, nth))
-        words = law.name
+        sizes, words = law.follow(_rows(runs, ranks, nth)), law.name
     else:
         sizes, words = _recognised(runs, so_far, ranks, nth)
     sizes = _beyond(sizes, runs, so_far, ranks)
@@ -114,15 +113,20 @@ def _recognised(
     seen, came = so_far.ranks[cut:], so_far.values[cut:]
     best, best_fit = (np.full(len(ranks), np.nan), ""), -1.0
     for name, behind, ahead in _models(runs, (seen, so_far.nth[cut:]), (ranks, nth)):
-        with np.errstate(all="ignore"):
-            ratios = came / behind
-        ratios = ratios[np.isfinite(ratios) & (ratios > 0)]
-        factor = float(np.median(ratios[-64:])) if len(ratios) else 1.0
+        factor = _factor(came, behind, 64)
         for scale, words in ((1.0, name), (factor, f"{name} x {factor:.4g}")):
             fit = float(series.is_right(behind * scale, came).mean())
             if fit > best_fit + 1e-9:
                 best, best_fit = (ahead * scale, words), fit
     return best
+
+
+def _factor(sizes: series.Floats, before: series.Floats, latest: int = 0) -> float:
+    """The median factor of the latest sizes (0: of all) over those before; 1 if none is known."""
+    with np.errstate(all="ignore"):
+        ratios = sizes / before
+    ratios = ratios[np.isfinite(ratios) & (ratios > 0)][-latest:]
+    return float(np.median(ratios)) if len(ratios) else 1.0
 
 
 def _models(
@@ -153,10 +157,7 @@ def _beyond(
     last = np.flatnonzero(~gaps)
     if len(last) and len(so_far) <= len(known):
         before = known.at(ranks[last], series.nth_of_rank(ranks, so_far)[last])
-        with np.errstate(all="ignore"):
-            ratios = sizes[last] / before
-        ratios = ratios[np.isfinite(ratios) & (ratios > 0)]
-        going_on = going_on * (np.median(ratios) if len(ratios) else 1.0)
+        going_on = going_on * _factor(sizes[last], before)
     filled[gaps] = going_on
     return filled
 
@@ -182,12 +183,8 @@ def _markov(past: Sequence[series.Creations], so_far: series.Creations, count: i
             break
         runs.insert(0, run.first(left))
     levels, states = _states(runs)
-    chains = [
-        chain
-        for run, states_of_run in zip(runs, states, strict=True)
-        for chain in _by_rank(run, states_of_run).values()
-    ]
-    follows = _counted(chains)
+    by_rank = map(_by_rank, runs, states)
+    follows = _counted([chain for chains in by_rank for chain in chains.values()])
     last = _by_rank(so_far, states[-1]) if len(so_far) else {}
     latest = {rank: chain[-_MAX_ORDER:] for rank, chain in last.items()}
     return series.Foreseen(_followed(ranks, latest, follows, levels), ranks, f"{len(levels)} sizes")
@@ -242,9 +239,7 @@ def _followed(
             if context in met:
                 # The chain is deterministic, so a context that recurs starts a cycle.
                 begin = met[context]
-                circle = walked[begin:]
-                rest = np.resize(np.array(circle), len(places) - begin).tolist()
-                walked = walked[:begin] + rest
+                walked[begin:] = np.resize(np.array(walked[begin:]), len(places) - begin).tolist()
                 break
             met[context] = len(walked)
             state = _next(context, follows)

@@ -127,8 +127,7 @@ class Foreseen:
 
 def nothing() -> Creations:
     """An empty sequence of creations."""
-    none = np.zeros(0, dtype=np.int64)
-    return Creations(none, none, none)
+    return of_sizes(())
 
 
 def of_sizes(sizes: Sequence[int], ranks: Sequence[int] | None = None) -> Creations:
@@ -139,9 +138,7 @@ def of_sizes(sizes: Sequence[int], ranks: Sequence[int] | None = None) -> Creati
 
 
 def joined(parts: Sequence[Creations]) -> Creations:
-    """Runs concatenated."""
-    if not parts:
-        return nothing()
+    """Runs concatenated, at least one."""
     sizes, ranks, stripes = zip(*((part.sizes, part.ranks, part.stripes) for part in parts), strict=True)
     return Creations(np.concatenate(sizes), np.concatenate(ranks), np.concatenate(stripes))
 
