@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
 
 from vani.atomic import destination, refuse_read_only
-from vani.errors import InputError, StoreError, one_line
+from vani.errors import InputError, StoreError, one_line, os_errors_as
 
 if TYPE_CHECKING:
     from sqlalchemy import URL, Engine
@@ -67,9 +67,8 @@ def address_of(text: str) -> Address:
             raise InputError("does not name an SQLite file", where="--database", todo="give the file's path")
         return Address(_file(url.database), None, url.database)
     if url.drivername not in _POSTGRESQL:
-        raise InputError(
-            f"{one_line(url.drivername)[:40]!r} is not a supported kind of database", where="--database", todo=todo
-        )
+        what = f"{one_line(url.drivername)[:40]!r} is not a supported kind of database"
+        raise InputError(what, where="--database", todo=todo)
     if find_spec("psycopg") is None:
         raise InputError(f"{url.drivername} needs psycopg", todo="pip install 'vani-io[postgresql]'")
     if not url.database:
@@ -99,9 +98,8 @@ def server(address: Address) -> Engine:
         raise in_words(error, address) from error
     except (AttributeError, TypeError, ValueError) as error:
         # Drivers raise this for settings that they do not know; the message may repeat them.
-        raise InputError(
-            "a setting behind `?` is not understood", where=address.shown, todo="see the driver's documentation",
-        ) from error
+        what = "a setting behind `?` is not understood"
+        raise InputError(what, where=address.shown, todo="see the driver's documentation") from error
     return engine
 
 
@@ -188,13 +186,11 @@ def readable(path: Path) -> Path:
     InputError
         It is missing, or it is a folder.
     """
-    try:
+    with os_errors_as(InputError, "cannot be read", where=path, todo="name another file"):
         if not path.exists():
             raise InputError("no such database", where=path, todo="create it with `vani plan store`")
         if not path.is_file():
             raise InputError("is not an SQLite file", where=path, todo="name one")
-    except OSError as error:
-        raise InputError(f"cannot be read ({error.strerror})", where=path, todo="name another file") from error
     return path
 
 
@@ -217,7 +213,8 @@ def replaced(path: Path) -> Iterator[Path]:
     place = destination(path)
     copy = place.with_name(f".{place.name}.{os.urandom(8).hex()}.partial")
     try:
-        with _no_room(path), _exclusive(place) as old:
+        todo = "free some space, or name another file"
+        with os_errors_as(InputError, "cannot be written", where=path, todo=todo), _exclusive(place) as old:
             _refuse_foreign(old, path)
             # Through a separate connection, because the one with the lock would wait for itself.
             with closing(_connect(place, "ro")) as source, closing(_connect(copy, "rwc")) as new:
@@ -278,16 +275,7 @@ def _locked(place: Path) -> sqlite3.Connection:
 def _refuse_foreign(old: sqlite3.Connection, path: Path) -> None:
     names = [name for (name,) in old.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
     if other := [name for name in names if not name.startswith(_OWN)]:
-        raise InputError(
-            f"is a database of another program (table {other[0][:60]!r})", where=path, todo="name another file",
-        )
+        what = f"is a database of another program (table {other[0][:60]!r})"
+        raise InputError(what, where=path, todo="name another file")
 
 
-@contextmanager
-def _no_room(path: Path) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise InputError(
-            f"cannot be written ({error.strerror})", where=path, todo="free some space, or name another file"
-        ) from error

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from vani.centre.demo.cluster import MOUNT, PROGRAMS, Ended, LayoutOf, Machinery, Program, Submitted, run_day
+from vani.centre.demo import cluster
 from vani.centre.history.runs import write
 from vani.centre.history.runs.read import ALWAYS
 from vani.centre.history.runs.store import Store
@@ -81,13 +81,8 @@ class CentreReport:
     seconds: float
 
 
-def silent(text: str) -> None:
-    """Show no progress."""
-    del text
-
-
 def run_centre(
-    folder: Path, *, seed: int = 0, seeds: int = 1, machine: str = MACHINE, progress: Progress = silent
+    folder: Path, *, seed: int = 0, seeds: int = 1, machine: str = MACHINE, progress: Progress = lambda _: None
 ) -> CentreReport:
     """Run the days in a new folder, which keeps the histories.
 
@@ -107,12 +102,11 @@ def run_centre(
         The folder cannot be written.
     """
     begin = time.perf_counter()
-    rivals, advice = [], []
-    for number in range(seed, seed + seeds):
+    rivals, advice, used = [], [], tuple(range(seed, seed + seeds))
+    for number in used:
         progress(f"seed {number}: two days with the default, and the advice from their history")
         advice.append(advice_of(folder / f"seed{number}", number, machine))
         rivals.append(tuple(_rivals(number, machine, advice[-1], progress)))
-    used = tuple(range(seed, seed + seeds))
     return CentreReport(machine, JOBS, NODES, used, tuple(rivals), tuple(advice), time.perf_counter() - begin)
 
 
@@ -122,13 +116,13 @@ def advice_of(folder: Path, seed: int, machine: str = MACHINE) -> LayoutAdvice |
     store = Store(folder / "history.sqlite")
     with store.writing(make=True) as connection:
         for day in range(_NOISE):
-            for ended in run_day(Machinery(machine_of(machine), NODES, seed, day), jobs_of_day(seed)):
+            for ended in cluster.run_day(cluster.Machinery(machine_of(machine), NODES, seed, day), jobs_of_day(seed)):
                 run, created = ended.stored(_EPOCH_S + day * _DAY_S, ended.job.number + 1000 * day)
                 write.add_runs(connection, [run])
                 write.put_creations(connection, {run.digest: (len(created), pack_creations(created))})
     figures = machine_of(machine)
     known = SharedFileSystem(
-        mount=MOUNT, targets=figures.targets, stripe_count=figures.stripe_count, stripe_size=figures.stripe_size
+        mount=cluster.MOUNT, targets=figures.targets, stripe_count=figures.stripe_count, stripe_size=figures.stripe_size
     )
     with store.reading() as connection:
         return advice_in(connection, ALWAYS, known).layout
@@ -138,19 +132,11 @@ def _rivals(seed: int, machine: str, advice: LayoutAdvice | None, progress: Prog
     day = _Day(seed, machine)
     if advice is None:
         raise InputError("the days have too few jobs for advice", where="vani centre demo")
-    named = {NOTHING: None, **{rule.rule: _line(rule.options, machine) for rule in advice.rules}}
     rivals = []
-    for name, line in named.items():
+    for name, options in {NOTHING: None, **{rule.rule: rule.options for rule in advice.rules}}.items():
         progress(f"seed {seed}: {name}")
-        rivals.append(day.rival(name, line))
-    line = None if advice.options is None else _line(advice.options, machine)
-    rivals.append(day.rival("the advice's line", line))
-    return rivals
-
-
-def _line(options: str, machine: str) -> LayoutOf:
-    layout = layout_of(options.split(), machine_of(machine))
-    return lambda _: layout
+        rivals.append(day.rival(name, options))
+    return [*rivals, day.rival("the advice's line", advice.options)]
 
 
 class _Day:
@@ -158,29 +144,30 @@ class _Day:
 
     def __init__(self, seed: int, machine: str) -> None:
         self.seed, self.machine, self.jobs = seed, machine_of(machine), jobs_of_day(seed)
-        self._plain = _by_number(run_day(self._machinery(_NOISE), self.jobs))
+        self._plain = _by_number(cluster.run_day(self._machinery(_NOISE), self.jobs))
         before = self._machinery(_NOISE)
-        self._existed = _by_number(self._after_a_day(before, None))
+        self._existed = _by_number(self._after_a_day(before, cluster.DEFAULT, _NOISE))
 
-    def _machinery(self, noise: int, layout_of: LayoutOf | None = None) -> Machinery:
-        return Machinery(self.machine, NODES, self.seed, noise, layout_of=layout_of or (lambda _: None))
+    def _machinery(self, noise: int, layout_of: cluster.LayoutOf = cluster.DEFAULT) -> cluster.Machinery:
+        return cluster.Machinery(self.machine, NODES, self.seed, noise, layout_of=layout_of)
 
-    def _after_a_day(self, machinery: Machinery, line: LayoutOf | None, noise: int = _NOISE) -> list[Ended]:
+    def _after_a_day(self, machinery: cluster.Machinery, line: cluster.LayoutOf, noise: int) -> list[cluster.Ended]:
         """A day whose output files exist from the day before, when files had the default layout."""
-        run_day(machinery, self.jobs)
+        cluster.run_day(machinery, self.jobs)
         machinery.next_day(noise + 10)
-        return run_day(machinery, self.jobs, line or (lambda _: None), keeps=True)
+        return cluster.run_day(machinery, self.jobs, line, keeps=True)
 
-    def rival(self, name: str, line: LayoutOf | None) -> Rival:
-        noise, layouts = _NOISE + 1, line or (lambda _: None)
+    def rival(self, name: str, options: str | None) -> Rival:
+        layout = None if options is None else layout_of(options.split(), self.machine)
+        noise, line = _NOISE + 1, lambda _: layout
         everywhere, new, old = self._machinery(noise, line), self._machinery(noise), self._machinery(_NOISE)
         return Rival(
-            name, self._gain(everywhere, run_day(everywhere, self.jobs, layouts), self._plain),
-            self._gain(new, run_day(new, self.jobs, layouts), self._plain),
+            name, self._gain(everywhere, cluster.run_day(everywhere, self.jobs, line), self._plain),
+            self._gain(new, cluster.run_day(new, self.jobs, line), self._plain),
             self._gain(old, self._after_a_day(old, line, noise), self._existed),
         )
 
-    def _gain(self, machinery: Machinery, ended: Sequence[Ended], before: Mapping[int, float]) -> Gain:
+    def _gain(self, machinery: cluster.Machinery, ended: Sequence[cluster.Ended], before: Mapping[int, float]) -> Gain:
         after = _by_number(ended)
         plain = layout_of([], self.machine)
         written = {path for entry in ended for path in entry.run.written}
@@ -191,19 +178,19 @@ class _Day:
         )
 
 
-def _by_number(ended: Sequence[Ended]) -> dict[int, float]:
+def _by_number(ended: Sequence[cluster.Ended]) -> dict[int, float]:
     return {entry.job.number: entry.io_s for entry in ended}
 
 
 def jobs_of_day(
-    seed: int, each: int = JOBS // len(PROGRAMS), programs: Sequence[Program] = PROGRAMS
-) -> list[Submitted]:
+    seed: int, each: int = JOBS // len(cluster.PROGRAMS), programs: Sequence[cluster.Program] = cluster.PROGRAMS
+) -> list[cluster.Submitted]:
     """Jobs of a day: `each` of every program, in random order and with random pauses."""
     draw = random.Random(seed)
     drawn = [program for program in programs for _ in range(each)]
     draw.shuffle(drawn)
     jobs, when = [], 0.0
     for number, program in enumerate(drawn, start=101):
-        jobs.append(Submitted(number, program, when))
+        jobs.append(cluster.Submitted(number, program, when))
         when += draw.expovariate(1 / _PAUSE_S)
     return jobs

@@ -224,23 +224,12 @@ class Ended:
         sums: dict[str, Any] = dict(run.sums)
         stripes = [max(1, run.files[path].layout[-1].count) for path in (*run.written, *run.read)]
         values: dict[str, Any] = dict.fromkeys(StoredRun.__slots__) | sums | {
-            "digest": sha256(f"{begin_s} {number}".encode()).hexdigest(),
-            "kind": "darshan",
-            "user": program.user,
-            "application": program.name,
-            "processes": program.nodes,
-            "submitted": begin_s + self.begin_s,
-            "runtime_s": self.end_s - self.begin_s,
-            "files": len(stripes),
+            "digest": sha256(f"{begin_s} {number}".encode()).hexdigest(), "kind": "darshan", "complete": True,
+            "user": program.user, "application": program.name, "processes": program.nodes, "job": str(number),
+            "submitted": begin_s + self.begin_s, "runtime_s": self.end_s - self.begin_s, "files": len(stripes),
             "shared_files": len(run.read) + sum(len(ranks) > 1 for _, ranks in run.written.values()),
-            "in_io_s": float(sum(run.io_s.values())),
-            "slowest_s": self.io_s,
-            "waiting_s": self.io_s * program.nodes,
-            "file_system": "lustre",
-            "mount": MOUNT,
-            "stripes": stripes[0],
-            "complete": True,
-            "job": str(number),
+            "in_io_s": float(sum(run.io_s.values())), "slowest_s": self.io_s, "waiting_s": self.io_s * program.nodes,
+            "file_system": "lustre", "mount": MOUNT, "stripes": stripes[0],
         }  # fmt: skip
         ranks = [NO_RANK if len(some) > 1 else min(some) for _, some in run.written.values()]
         sizes = [size for size, _ in run.written.values()]
@@ -250,6 +239,7 @@ class Ended:
 
 LayoutOf = Callable[[str], Layout | None]
 """Function from the path of a new file to its layout; None: the default of the file system."""
+DEFAULT: Final[LayoutOf] = lambda _: None  # noqa: E731
 
 
 @dataclass
@@ -275,7 +265,7 @@ class Machinery:
     nodes: int
     seed: int
     day: int = 0
-    layout_of: LayoutOf = lambda _: None
+    layout_of: LayoutOf = DEFAULT
     now_s: float = 0.0
     storage: Storage = field(init=False)
     files: dict[str, File] = field(default_factory=dict)
@@ -298,7 +288,7 @@ class Machinery:
 
 
 def run_day(
-    machinery: Machinery, jobs: Sequence[Submitted], layout_of: LayoutOf = lambda _: None, *, keeps: bool = False
+    machinery: Machinery, jobs: Sequence[Submitted], layout_of: LayoutOf = DEFAULT, *, keeps: bool = False
 ) -> list[Ended]:
     """Run all jobs of a day. Return them in the order in which they ended.
 

@@ -2,14 +2,14 @@
 
 import statistics
 import tempfile
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import click
 
 from vani.atomic import new_directory
-from vani.centre.demo.centre import MACHINE, CentreReport, Gain, Rival, run_centre
+from vani.centre.demo.centre import MACHINE, CentreReport, Gain, run_centre
 from vani.centre.demo.cluster import PROGRAMS
 from vani.cli.options import FILE, quiet_option
 from vani.demo.striped_model import machine_of
@@ -42,12 +42,8 @@ def centre_as_text(report: CentreReport) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _of(name: str, report: CentreReport) -> list[Rival]:
-    return [rival for rivals in report.rivals for rival in rivals if rival.name == name]
-
-
 def _row(name: str, report: CentreReport) -> tuple[str, ...]:
-    some = _of(name, report)
+    some = [rival for rivals in report.rivals for rival in rivals if rival.name == name]
     all_files, new, existing = ([getattr(rival, of) for rival in some] for of in ("all_files", "new_files", "existing"))
     return (
         name, _mean(all_files), _sum(all_files, "slower"), _mean(new), _sum(new, "slower"), _sum(new, "changed"),
@@ -64,14 +60,12 @@ def _sum(gains: Sequence[Gain], name: str) -> str:
 
 
 def _advice(report: CentreReport) -> list[str]:
+    known = {seed: advice for seed, advice in zip(report.seeds, report.advice, strict=True) if advice is not None}
     lines = []
-    for seed, advice in zip(report.seeds, report.advice, strict=True):
-        if advice is None:
-            continue
+    for seed, advice in known.items():
         said = "leave it" if advice.options is None else f"lfs setstripe {advice.options}, {advice.rule}"
         lines.append(f"Advice from the history of seed {seed}: {said}.")
-    known = [advice for advice in report.advice if advice is not None]
-    if any(advice.hook_is_better for advice in known):
+    if any(advice.hook_is_better for advice in known.values()):
         return [*lines, "A hook in each job promises more by replay (`hook` in centre.toml)."]
     return [*lines, "By replay no hook in each job beats this advice: the demonstration ends here."]
 
@@ -92,16 +86,7 @@ def command(output: Path | None, seed: int, seeds: int, machine: str, quiet: boo
         if not quiet:
             click.echo(text, err=True)
 
-    with _folder(output) as folder:
-        report = run_centre(folder, seed=seed, seeds=seeds, machine=machine, progress=progress)
+    scratch: AbstractContextManager[Path | str] = tempfile.TemporaryDirectory(prefix="vani-centre-")
+    with scratch if output is None else new_directory(output) as folder:
+        report = run_centre(Path(folder), seed=seed, seeds=seeds, machine=machine, progress=progress)
     click.echo(centre_as_text(report), nl=False)
-
-
-@contextmanager
-def _folder(output: Path | None) -> Iterator[Path]:
-    if output is not None:
-        with new_directory(output) as folder:
-            yield folder
-        return
-    with tempfile.TemporaryDirectory(prefix="vani-centre-") as scratch:
-        yield Path(scratch)

@@ -11,9 +11,9 @@ import csv
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from vani.centre.history.rows import AccountedJob
 from vani.centre.history.runs import read, write
@@ -49,15 +49,11 @@ def read_sacct(path: Path) -> Iterator[AccountedJob | InputError]:
             place = {name: number for number, name in reversed(list(enumerate(names)))}
             key = next((name for name in ("jobidraw", "jobid") if name in place), None)
             if key is None:
-                raise InputError(
-                    "its first line does not name JobIDRaw", where=path,
-                    todo=f"sacct --allocations --parsable2 --format {','.join(FIELDS)}",
-                )  # fmt: skip
+                todo = f"sacct --allocations --parsable2 --format {','.join(FIELDS)}"
+                raise InputError("its first line does not name JobIDRaw", where=path, todo=todo)
             # Job names may contain quotation marks, and sacct quotes nothing.
-            rows = (
-                csv.reader(file, delimiter=separator, quoting=csv.QUOTE_NONE) if separator == "|"
-                else csv.reader(file, delimiter=separator)
-            )
+            plain: dict[str, Any] = {"quoting": csv.QUOTE_NONE} if separator == "|" else {}
+            rows = csv.reader(file, delimiter=separator, **plain)
             for row in rows:
                 if not row or _STEP.fullmatch(row[min(place[key], len(row) - 1)]):
                     continue
@@ -128,11 +124,9 @@ def history_import_jobs(
     first = list(islice(entries, 1))  # Refuse a file that is not accounting before a database is created.
     with store.writing(make=True) as connection:
         if read.fact(connection, "names") is not None:
-            raise StoreError(
-                "is anonymised", where=store.name, todo="import the accounting first, then anonymise again"
-            )
-        while some := [*first, *islice(entries, _AT_ONCE)]:
-            first = []
+            todo = "import the accounting first, then anonymise again"
+            raise StoreError("is anonymised", where=store.name, todo=todo)
+        for some in read.pieces(chain(first, entries), _AT_ONCE):
             faults = [entry for entry in some if isinstance(entry, InputError)]
             refused += len(faults)
             for fault in faults:

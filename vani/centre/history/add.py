@@ -118,9 +118,8 @@ def _judge(store: Store, pairs: int, system: System | None) -> tuple[int, list[s
     count, why = 0, dict[str, None]()
     for first in (True, False):
         with store.reading() as connection:
-            groups = read.groups(connection, "pair", read.Period())
-            applications = len({group.pair[0] for group in groups})
-            most = min(pairs, applications) if first else pairs
+            groups = read.groups(connection, "pair", read.ALWAYS)
+            most = min(pairs, len({group.pair[0] for group in groups})) if first else pairs
             matter = pairs_that_matter(groups, most, shares(read.verdicts(connection)))
         more, failed = _judge_some(store, matter, system)
         count, why = count + more, why | dict.fromkeys(failed)

@@ -64,10 +64,8 @@ def history_import(path: PathLike, *, db: PathLike | None = None) -> tuple[int, 
         if empty and names is not None:
             write.set_fact(target, "names", names)
         elif names != there:
-            raise StoreError(
-                "has other names than the file: one of them is anonymised, or uses another key", where=store.name,
-                todo="import it into a new history",
-            )
+            what = "has other names than the file: one of them is anonymised, or uses another key"
+            raise StoreError(what, where=store.name, todo="import it into a new history")
         return _copy(source, target, Path(path))
 
 
@@ -96,23 +94,16 @@ def _copy(source: sa.Connection, target: sa.Connection, path: Path) -> tuple[int
                     refuse_impossible_values(row)
                 new += _put(target, kind, some)
         for contents in read.pieces(read.all_profiles(source), _FEW):
-            for _, content in contents:
-                _refuse_other_content(content)
+            if not all(str(inflated(content)["schema"]).startswith("vani.profile/") for _, content in contents):
+                raise ValueError("no packed profile")
             write.put_profiles(target, dict(contents))
         for contents in read.pieces(read.all_creations(source), _FEW):
             counted = {digest: (len(unpack_creations(content)), content) for digest, content in contents}
             write.put_creations(target, counted)
     except (KeyError, TypeError, ValueError, RecursionError, zlib.error) as error:
-        raise DocumentError(
-            "has a row that is not possible", where=path, todo="export again with this version of Vani"
-        ) from error
+        todo = "export again with this version of Vani"
+        raise DocumentError("has a row that is not possible", where=path, todo=todo) from error
     return new, read.number_of(source, tables.runs)
-
-
-def _refuse_other_content(content: bytes) -> None:
-    """Raise ValueError if a content is not a packed profile."""
-    if not str(inflated(content)["schema"]).startswith("vani.profile/"):
-        raise ValueError("no packed profile")
 
 
 def _put(target: sa.Connection, kind: type[rows.AnyRow], some: Any) -> int:

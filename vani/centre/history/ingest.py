@@ -8,7 +8,6 @@ from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
-from itertools import islice
 from pathlib import Path
 from typing import Final
 
@@ -101,16 +100,14 @@ def add(
         else:
             new.append(candidate)
     if not added.files:
-        raise InputError(
-            "contains no Darshan logs, no profiles, no traces and no sessions of vani tune",
-            where=", ".join(map(str, paths)), todo="name the folder of the logs",
-        )  # fmt: skip
+        what = "contains no Darshan logs, no profiles, no traces and no sessions of vani tune"
+        raise InputError(what, where=", ".join(map(str, paths)), todo="name the folder of the logs")
     del known
     added.totals = len(new) >= MANY if totals is None else totals
     done = 0
     how = {"make": make, "user": user, "share": share}
     with closing(results_of(new, workers, totals=added.totals, **how)) as taken:
-        while some := list(islice(taken, _AT_ONCE if added.totals else _FEW)):
+        for some in read.pieces(taken, _AT_ONCE if added.totals else _FEW):
             _keep(store, some, names, added)
             done += len(some)
             if progress is not None:
@@ -128,22 +125,14 @@ def _keep(store: Store, some: Sequence[IngestResult], names: PlainNames, added: 
         new = write.add_runs(connection, runs)
         if len(new) < len(runs) and names.key_id is None:
             write.settle_users(connection, _copied(runs, new))
-        write.put_profiles(
-            connection,
-            {digest: names.packed_profile(result.profile) for result, digest in known if result.profile is not None},
-        )
-        write.put_creations(
-            connection,
-            {
-                digest: (result.creations[0], hide_creations(result.creations[1], names)) for result, digest in known
-                if result.creations is not None
-            },
-        )
-        measured = [names.row(row) for result in some for row in result.measured]
-        sessions = write.add_measurements(connection, measured)
-        write.put(
-            connection, [names.row(replace(result.source, path=shown_path(result.source.path))) for result in some],
-        )
+        profiles = {run: names.packed_profile(result.profile) for result, run in known if result.profile is not None}
+        write.put_profiles(connection, profiles)
+        creations = {run: result.creations for result, run in known if result.creations is not None}
+        hidden = {run: (files, hide_creations(content, names)) for run, (files, content) in creations.items()}
+        write.put_creations(connection, hidden)
+        sessions = write.add_measurements(connection, [names.row(row) for result in some for row in result.measured])
+        sources = (replace(result.source, path=shown_path(result.source.path)) for result in some)
+        write.put(connection, map(names.row, sources))
     added.runs += len(new)
     added.sessions += len(sessions)
     added.copies += len(runs) - len(new) + sum(bool(result.measured) for result in some) - len(sessions)

@@ -165,10 +165,8 @@ def history_anonymise(key: PathLike, *, db: PathLike | None = None) -> int:
         for page in read.pages(connection, tables.profiles, "digest", _FEW):
             write.put_profiles(connection, {row["digest"]: names.packed_profile(bytes(row["content"])) for row in page})
         for page in read.pages(connection, tables.creations, "digest", _FEW):
-            write.put_creations(
-                connection,
-                {row["digest"]: (row["files"], hide_creations(bytes(row["content"]), names)) for row in page},
-            )
+            hidden = {row["digest"]: (row["files"], hide_creations(bytes(row["content"]), names)) for row in page}
+            write.put_creations(connection, hidden)
         write.set_fact(connection, "names", names.key_id or "")
         number = read.number_of(connection, tables.runs)
     store.compact()
@@ -185,23 +183,19 @@ def history_list(*, db: PathLike | None = None) -> HistoryContents:
     """
     store = Store(db)
     with store.reading() as connection:
-        months = read.months(connection)
+        months = [
+            HistoryMonth(
+                month=None if day is None else datetime.fromtimestamp(86400 * day, UTC).strftime("%Y-%m"),
+                runs=runs, users=users,
+            )
+            for day, runs, users in read.months(connection)
+        ]  # fmt: skip
         return HistoryContents(
-            place=store.name,
-            runs=sum(runs for _, runs, _ in months),
-            profiles=read.number_of(connection, tables.profiles),
-            judged=read.number_of(connection, tables.judged),
-            damaged=read.count_damaged(connection),
-            anonymised=read.fact(connection, "names") is not None,
-            months=[
-                HistoryMonth(
-                    month=None if day is None else datetime.fromtimestamp(86400 * day, UTC).strftime("%Y-%m"),
-                    runs=runs, users=users,
-                )
-                for day, runs, users in months
-            ],
-            settings=measured_settings(connection),
-        )
+            place=store.name, runs=sum(month.runs for month in months),
+            profiles=read.number_of(connection, tables.profiles), judged=read.number_of(connection, tables.judged),
+            damaged=read.count_damaged(connection), anonymised=read.fact(connection, "names") is not None,
+            months=months, settings=measured_settings(connection),
+        )  # fmt: skip
 
 
 def history_damaged(*, db: PathLike | None = None) -> list[Source]:
@@ -222,11 +216,8 @@ def history_remove(*, user: str, application: str | None = None, db: PathLike | 
     with store.writing() as connection:
         removed = write.forget_user(connection, user, application)
         if not removed:
-            of = "" if application is None else f" of {one_line(application)}"
-            raise InputError(
-                f"no runs{of} by {one_line(user)}", where=store.name,
-                todo="`vani history top --by user` lists users",
-            )
+            what = f"no runs{'' if application is None else f' of {one_line(application)}'} by {one_line(user)}"
+            raise InputError(what, where=store.name, todo="`vani history top --by user` lists users")
     store.compact()
     return removed
 
@@ -242,10 +233,8 @@ def list_command(settings: HistorySettings) -> None:
 @settings_options(HistorySettings)
 def damaged_command(settings: HistorySettings) -> None:
     """List files that could not be read, each with the reason."""
-    lines = [
-        f"{one_line(source.path)}: {one_line(source.reason or '')}\n" for source in history_damaged(db=settings.db)
-    ]
-    emit("".join(lines), None)
+    damaged = history_damaged(db=settings.db)
+    emit("".join(f"{one_line(source.path)}: {one_line(source.reason or '')}\n" for source in damaged), None)
 
 
 class RemoveSettings(HistorySettings):

@@ -54,18 +54,19 @@ def measurements_of(tuned: Tuned, user: str, *, where: Path | str = "tuned.yaml"
         if not candidates or (candidates != best and set(candidates) <= set(best)):
             continue
         whole = candidates == best
-        verdict, speedup = ((result.verdict, result.speedup) if whole else _alone(runs, tried.get(candidates[:-1], [])))
+        verdict, speedup = (result.verdict, result.speedup) if whole else _alone(runs, tried.get(candidates[:-1], []))
+        low, high = (result.low, result.high) if whole else (None, None)
         if verdict not in VERDICTS:
             continue
         indices = candidates if whole else candidates[-1:]
+        setting = tuned.setting([*indices])
         rows.append(
             Measurement(
                 digest=_digest(tuned), position=len(rows), user=user, application=tuned.application,
                 machine=tuned.machine, processes=tuned.processes, nodes=tuned.nodes,
-                setting=_json(tuned.setting([*indices])),
+                setting=json.dumps(setting.model_dump(mode="json", exclude_defaults=True), sort_keys=True),
                 rules=tuple(dict.fromkeys(tuned.candidates[index].rule for index in indices)),
-                verdict=verdict, speedup=speedup, low=result.low if whole else None,
-                high=result.high if whole else None,
+                verdict=verdict, speedup=speedup, low=low, high=high,
                 expected=tuned.candidates[candidates[0]].expected_run if len(candidates) == 1 else None,
                 runs=sum(run.outcome == "ended" for run in runs), noise=result.noise,
                 ended=_moment(tuned.ended or tuned.begun, where),
@@ -89,7 +90,7 @@ def check_measurement(row: Measurement) -> None:
             raise ValueError(f"{name} is {value:g}")
     if row.verdict == "proven" and None in (row.speedup, row.low, row.high):
         raise ValueError("proven without a number")
-    Setting.model_validate(json.loads(row.setting))
+    Setting.model_validate_json(row.setting)
 
 
 def comparable(rows: Iterable[Measurement], processes: int | None, nodes: int | None) -> list[Measurement]:
@@ -134,10 +135,6 @@ def _digest(tuned: Tuned) -> str:
     """SHA-256 of a session's constant part."""
     first = tuned.runs[0].model_dump(mode="json")
     return hashlib.sha256(json.dumps([tuned.begun, tuned.host, first]).encode()).hexdigest()
-
-
-def _json(setting: Setting) -> str:
-    return json.dumps(setting.model_dump(mode="json", exclude_defaults=True), sort_keys=True)
 
 
 def _moment(text: str, where: Path | str) -> float:

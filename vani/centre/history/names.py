@@ -6,6 +6,7 @@ import json
 import re
 import zlib
 from collections.abc import Iterable, Mapping
+from itertools import chain
 from typing import Any, Final, TypeVar
 
 from vani.centre.history import rows
@@ -122,10 +123,7 @@ class Names(PlainNames):
 def _paths_in(tree: Any) -> Iterable[str]:
     if isinstance(tree, dict):
         for key, value in tree.items():
-            if isinstance(value, str) and key in ("path", "dir", "pattern", "folder"):
-                yield value
-            else:
-                yield from _paths_in(value)
+            is_path = isinstance(value, str) and key in ("path", "dir", "pattern", "folder")
+            yield from [value] if is_path else _paths_in(value)
     elif isinstance(tree, list):
-        for value in tree:
-            yield from _paths_in(value)
+        yield from chain.from_iterable(map(_paths_in, tree))

@@ -208,7 +208,8 @@ def history_record_letter(
     written = begin_of(day, "--sent")
     with Store(HistorySettings.of(settings, **fields).db).writing() as connection:
         about = story.story_and_runs(connection, application, user, read.ALWAYS)[0]
-        saved, shares = about.saved, [None] * 3
+        saved = about.saved
+        shares: list[float | None] = [None] * 3
         if saved is not None and saved.state == "saves" and about.waiting_s:
             shares = [(end or 0.0) / about.waiting_s for end in (saved.low_s, saved.expected_s, saved.high_s)]
         rule, setting = ("", "") if saved is None else (saved.rule, saved.setting)

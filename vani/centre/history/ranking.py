@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from vani.centre.history.ranking_text import FORMATS
+from vani.centre.history.ranking_text import COSTS, FORMATS, NAMES
 from vani.centre.history.rows import StoredRun, Verdict
 from vani.centre.history.runs import read
 from vani.centre.history.runs.read import GROUPS, Group, Period, Whole
@@ -212,9 +212,7 @@ def _value(value: object) -> str:
 _MAX_TIME: Final = 0.7
 _LITTLE: Final = 0.001
 """Share of all waiting. A smaller saving ranks below unknown gains, and less waiting below both."""
-_COLUMNS: Final = ("application", "user", "processes", "file_system", "mount", "account", "qos")
 _SHARES: Final = ("low", "expected", "high")
-_SUMS: Final = ("runs", "core_s", "in_io_s", "waiting_s")
 
 
 def ranking(
@@ -237,7 +235,7 @@ def ranking(
         members.setdefault(group.names, []).append(group)
     rows = [_row(by, names, some, shares) for names, some in members.items()]
     little = _LITTLE * whole.waiting_s
-    rows.sort(key=lambda row: (*_rank(row, little), -max(row.waiting_s, row.in_io_s), str(attrgetter(*_COLUMNS)(row))))
+    rows.sort(key=lambda row: (*_rank(row, little), -max(row.waiting_s, row.in_io_s), str(attrgetter(*NAMES)(row))))
     return Ranking.model_validate(
         {
             "by": by, "since": period.since, "until": period.until,
@@ -281,7 +279,7 @@ def saved_of(groups: Iterable[Group], shares: Mapping[Pair, Share]) -> Saved | N
 
 def _row(by: str, names: tuple[str | int, ...], some: Sequence[Group], shares: Mapping[Pair, Share]) -> RankedRow:
     values: dict[str, Any] = dict(zip(GROUPS[by], names, strict=True))
-    values |= {name: sum(getattr(group, name) for group in some) for name in _SUMS}
+    values |= {name: sum(getattr(group, name) for group in some) for name in COSTS}
     return RankedRow(**values, saved=saved_of(some, shares))
 
 

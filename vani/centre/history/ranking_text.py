@@ -270,8 +270,8 @@ def _html_table(head: tuple[str, ...], left: Collection[int], rows: list[tuple[s
     return f"<table><thead>{row(head, 'th')}</thead>\n<tbody>\n{body}\n</tbody></table>"
 
 
-_CSV_NAMES: Final = ("application", "user", "processes", "file_system", "mount", "account", "qos")
-_COSTS: Final = ("runs", "core_s", "in_io_s", "waiting_s")
+NAMES: Final = ("application", "user", "processes", "file_system", "mount", "account", "qos")
+COSTS: Final = ("runs", "core_s", "in_io_s", "waiting_s")
 _SAVED: Final = (
     "low_s", "expected_s", "high_s", "judged_share", "rule", "setting", "why", "state", "judged_runs",
     "typical_machine",
@@ -291,12 +291,9 @@ def to_csv(ranking: Ranking) -> str:
         ]
         head = [*_SETTING, "application", "user", "member_expected_s"]
     else:
-        head = [*_CSV_NAMES, *_COSTS, *(f"saved_{name}" if name.endswith("_s") else name for name in _SAVED)]
+        head = [*NAMES, *COSTS, *(f"saved_{name}" if name.endswith("_s") else name for name in _SAVED)]
         rows = [
-            [
-                *(getattr(row, name) for name in (*_CSV_NAMES, *_COSTS)),
-                *(getattr(row.saved, name, None) for name in _SAVED),
-            ]
+            [*(getattr(row, name) for name in (*NAMES, *COSTS)), *(getattr(row.saved, name, None) for name in _SAVED)]
             for row in ranking.rows
         ]
     return csv_table([head, *([cell(value) for value in row] for row in rows)])

@@ -198,6 +198,7 @@ def _deviation(values: Floats) -> float:
 
 
 _SHOWN: Final = 10
+_NO_CHANGE: Final = "No change of behaviour."
 _PLACE: Final = ("The path is from an earlier run: replace it by your next output folder.",)
 _FIGURES: Final = {"bytes": "bytes moved", "in_io_s": "time in I/O", "waiting_s": "waiting"}
 
@@ -237,10 +238,7 @@ def story_text(history: Story) -> str:
     ]
     if len(history.categories) > _SHOWN:
         lines.append(f"  and {counted(len(history.categories) - _SHOWN, 'more category')}")
-    lines += (
-        ["", *(change_sentence(change) for change in history.changes[-_SHOWN:])] if history.changes
-        else ["", "No change of behaviour."]
-    )
+    lines += ["", *(map(change_sentence, history.changes[-_SHOWN:]) if history.changes else [_NO_CHANGE])]
     if len(history.changes) > _SHOWN:
         lines.append(f"and {counted(len(history.changes) - _SHOWN, 'earlier change')}")
     return "\n".join([*lines, *_worst(history), "", *_advice(history)]) + "\n"
@@ -312,8 +310,7 @@ def spread(values: Spread | None) -> tuple[str, str, str]:
     """Minimum, median and maximum of seconds, as text."""
     if values is None:
         return ("unknown",) * 3
-    least, median, most = map(format_seconds, (values.least, values.median, values.most))
-    return least, median, most
+    return format_seconds(values.least), format_seconds(values.median), format_seconds(values.most)
 
 
 def change_sentence(change: Behaviour) -> str:

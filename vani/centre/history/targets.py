@@ -3,7 +3,6 @@
 import json
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice
 from typing import Annotated, Any, Final, Literal, TypeAlias
 
 import click
@@ -73,14 +72,10 @@ def ranked_targets(rows: Iterable[Row], job: str | None = None) -> list[TargetRo
     """
     categories: dict[Category, int] = {}
     jobs: list[str | None] = []
-    every, parts = iter(rows), []
-    while some := list(islice(every, _AT_ONCE)):
-        parts.append(_values(some, categories, jobs))
+    parts = [_values(some, categories, jobs) for some in read.pieces(rows, _AT_ONCE)]
     if job is not None and job not in jobs:
-        raise InputError(
-            f"has no run of job {one_line(job)} whose log names storage targets", where="the history",
-            todo="leave out --job",
-        )
+        what = f"has no run of job {one_line(job)} whose log names storage targets"
+        raise InputError(what, where="the history", todo="leave out --job")
     if not categories:
         return []
     category, run, target, files, seconds, moved = np.concatenate(parts, axis=1)
@@ -108,11 +103,10 @@ def ranked_targets(rows: Iterable[Row], job: str | None = None) -> list[TargetRo
     for number, begin, end in _runs_of(place):
         own = order[begin:end]
         lost = np.maximum(0.0, seconds[own] - files[own] * expected[own])
-        mount = mounts[int(number // _MAX_TARGETS)]
         worst = [jobs[int(run[own[at]])] for at in np.argsort(-lost, kind="stable")[:_JOBS] if lost[at] > 0]
-        ranked.append(
-            _row(mount, int(number % _MAX_TARGETS), files[own], mean[own], times[own], lost, dict.fromkeys(worst))
-        )
+        at, target_number = divmod(int(number), _MAX_TARGETS)
+        figures = files[own], mean[own], times[own], lost
+        ranked.append(_row(mounts[at], target_number, *figures, dict.fromkeys(worst)))
     return sorted(ranked, key=lambda row: (-row.lost_s, row.mount, row.target))
 
 

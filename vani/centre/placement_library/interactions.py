@@ -263,16 +263,12 @@ def _row(cells: dict[str, str], line: str) -> Interaction:
     end = cells.get("extent_end", "").strip()
     extent, start = number("extent_id"), number("extent_start")
     return Interaction(
-        file=cells["file_name"],
-        file_size=number("file_size"),
-        extent_id=1 if extent is None else extent,
+        file=cells["file_name"], file_size=number("file_size"), extent_id=1 if extent is None else extent,
         extent_start=0 if start is None else start,
         extent_end=None if end.upper() in {"", "-1", "EOF"} else _integer(end, "extent_end", line),
-        stripe_size=needed("stripe_size"),
-        stripe_count=needed("stripe_count"),
-        mpi_rank=number("mpi_rank"),
+        stripe_size=needed("stripe_size"), stripe_count=needed("stripe_count"), mpi_rank=number("mpi_rank"),
         osts=tuple(_integer(text, "ost_list", line) for text in cells["ost_list"].split()),
-    )
+    )  # fmt: skip
 
 
 def _integer(text: str, name: str, line: str) -> int:

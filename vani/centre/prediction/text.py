@@ -28,11 +28,10 @@ FORMATS: Final[Formats[str]] = Formats(
 def to_text(prediction: schema.Prediction) -> str:
     """Write the prediction; the first line states whether it is outside its model."""
     first = f"Outside of the model: {'; '.join(prediction.outside)}." if prediction.outside else None
-    body: Callable[[Any], list[str]] = _BODIES[prediction.kind]
     return "\n".join(
         [
             *([one_line(first), ""] if first else []),
-            *body(prediction),
+            *_BODIES[prediction.kind](prediction),
             *(line for note in prediction.notes for line in ("", f"Note: {one_line(note)}.")),
             "",
         ]
@@ -226,5 +225,5 @@ def measured_and_predicted(profile: Profile, prediction: schema.WriteTimePredict
     return value, f"{where}; most probable {format_seconds(prediction.seconds)}, by {prediction.model}"
 
 
-_BODIES: Final = {"behaviour": _behaviour, "creations": _creations, "write_time": _write_time}
+_BODIES: Final[dict[str, Any]] = {"behaviour": _behaviour, "creations": _creations, "write_time": _write_time}
 """The lines of each kind of prediction."""

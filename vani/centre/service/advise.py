@@ -81,9 +81,8 @@ def centre_advice(settings: AdviseSettings | None = None, /, **fields: Any) -> S
 
 def _file_system(wanted: AdviseSettings, configuration: CentreConfiguration | None) -> SharedFileSystem:
     known = configuration.file_system if configuration is not None else None
-    given = {name: getattr(wanted, name) for name in ("mount", "targets", "stripe_count")}
-    known = known or SharedFileSystem(mount="/")
-    return known.model_copy(update={name: value for name, value in given.items() if value is not None})
+    given = wanted.model_dump(include={"mount", "targets", "stripe_count"}, exclude_none=True)
+    return (known or SharedFileSystem(mount="/")).model_copy(update=given)
 
 
 def advice_in(connection: sa.Connection, period: read.Period, file_system: SharedFileSystem) -> SiteAdvice:

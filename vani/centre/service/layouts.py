@@ -269,14 +269,8 @@ def replayed(jobs: Sequence[ReplayJob], rates: Rates, layout_of: LayoutOf, defau
     return _Replay(jobs, rates, layout_of, default, seed).run()
 
 
-@dataclass
-class _Active:
-    """Steps in progress: the target, the seconds left, the work in flight and the number of each part."""
-
-    target: Ints
-    left: Floats
-    in_flight: Floats
-    step: Ints
+_PART: Final = np.dtype([("target", np.int64), ("left", np.float64), ("in_flight", np.float64), ("step", np.int64)])
+"""A part of a step in progress: its target, the seconds left, the work in flight and the number of the step."""
 
 
 class _Replay:
@@ -290,13 +284,13 @@ class _Replay:
         self._metadata_s = 0.0
         self._io_s = np.zeros(len(jobs))
         self._begun: dict[int, tuple[int, int, float, float]] = {}
-        self._active = _Active(np.zeros(0, np.int64), np.zeros(0), np.zeros(0), np.zeros(0, np.int64))
+        self._active = np.zeros(0, _PART)
 
     def run(self) -> Floats:
         for number, job in enumerate(self._jobs):
             self._at(job.begin_s + job.gap_s, number, 0)
         now = 0.0
-        while self._events or len(self._active.left):
+        while self._events or len(self._active):
             arrives = self._events[0][0] if self._events else np.inf
             now = self._advance(now, arrives)
             while self._events and self._events[0][0] <= now:
@@ -317,30 +311,27 @@ class _Replay:
         name = next(self._order)
         self._begun[name] = number, at, now, max(self._metadata_s, now + work.link_s)
         targets = np.flatnonzero(work.seconds)
-        active = self._active
-        self._active = _Active(
-            np.concatenate([active.target, targets]), np.concatenate([active.left, work.seconds[targets]]),
-            np.concatenate([active.in_flight, work.in_flight[targets]]),
-            np.concatenate([active.step, np.full(len(targets), name)]),
-        )
+        parts = np.zeros(len(targets), _PART)
+        parts["target"], parts["step"] = targets, name
+        parts["left"], parts["in_flight"] = work.seconds[targets], work.in_flight[targets]
+        self._active = np.concatenate([self._active, parts])
         if not len(targets):
             self._end(name, now)
 
     def _advance(self, now: float, arrives: float) -> float:
         """Advance to the next end of a part, or to the arrival of a step."""
         active = self._active
-        if not len(active.left):
+        if not len(active):
             return float(arrives)
-        whole = np.bincount(active.target, active.in_flight, self._rates.targets)
-        speed = active.in_flight / whole[active.target]
-        soonest = float((active.left / speed).min())
+        target, left, in_flight = (active[name] for name in ("target", "left", "in_flight"))
+        speed = in_flight / np.bincount(target, in_flight, self._rates.targets)[target]
+        soonest = float((left / speed).min())
         seconds = min(soonest, arrives - now)
-        active.left -= speed * seconds
-        done = active.left <= _TOLERANCE * soonest * speed if seconds >= soonest else active.left <= 0
+        left -= speed * seconds
+        done = left <= _TOLERANCE * soonest * speed if seconds >= soonest else left <= 0
         if done.any():
-            rest = ~done
-            ended = set(active.step[done].tolist()) - set(active.step[rest].tolist())
-            self._active = _Active(active.target[rest], active.left[rest], active.in_flight[rest], active.step[rest])
+            self._active = active[~done]
+            ended = set(active["step"][done].tolist()) - set(self._active["step"].tolist())
             for name in sorted(ended):
                 self._end(name, now + seconds)
         return float(now + seconds)

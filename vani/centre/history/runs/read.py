@@ -178,10 +178,8 @@ def _select(kind: type[AnyRow], where: Condition | None = None, order: Sequence[
 def known_files(connection: sa.Connection) -> dict[str, tuple[int, int]]:
     """Size and modification time of each examined file, by its key."""
     of = tables.sources.c
-    return {
-        place: (size, changed)
-        for place, size, changed in connection.execute(sa.select(of.place, of.size, of.changed_ns))
-    }
+    known = connection.execute(sa.select(of.place, of.size, of.changed_ns))
+    return {place: (size, changed) for place, size, changed in known}
 
 
 def telling_runs(connection: sa.Connection, pairs: Sequence[tuple[str, str]]) -> list[StoredRun]:
@@ -215,11 +213,9 @@ def figures_of(
 ) -> list[tuple[Any, ...]]:
     """Columns of an application's runs, or of all, that have a start time; the oldest first."""
     of = tables.runs.c
-    query = sa.select(*(of[name] for name in names)).where(whose(tables.runs, application, user))
-    return [
-        tuple(row)
-        for row in connection.execute(query.where(of.submitted.is_not(None)).order_by(of.submitted, of.digest))
-    ]
+    own = whose(tables.runs, application, user) & of.submitted.is_not(None)
+    query = sa.select(*(of[name] for name in names)).where(own).order_by(of.submitted, of.digest)
+    return list(map(tuple, connection.execute(query)))
 
 
 _ROWS_AT_ONCE: Final = 10_000
@@ -376,10 +372,8 @@ def latest_digests(connection: sa.Connection, application: str, user: str, proce
 def creations_of(connection: sa.Connection, digests: Sequence[str]) -> dict[str, bytes]:
     """The packed creations of runs by digest, if known."""
     of = tables.creations.c
-    return {
-        digest: bytes(content)
-        for digest, content in among(connection, sa.select(of.digest, of.content), of.digest, digests)
-    }
+    known = among(connection, sa.select(of.digest, of.content), of.digest, digests)
+    return {digest: bytes(content) for digest, content in known}
 
 
 def measurements(connection: sa.Connection, machine: str | None = None) -> list[Measurement]:

@@ -63,38 +63,26 @@ sums = sa.Table(
     # `month` or `day`, and its first day in days since 1970; -1 for runs with an unknown start.
     sa.Column("unit", sa.String(5), primary_key=True),
     sa.Column("day", sa.BigInteger, primary_key=True, autoincrement=False),
-    sa.Column("application", sa.Text, primary_key=True),
-    sa.Column("user", sa.Text, primary_key=True),
+    *(sa.Column(name, sa.Text, primary_key=True) for name in ("application", "user")),
     sa.Column("processes", sa.BigInteger, primary_key=True, autoincrement=False),
-    sa.Column("file_system", sa.Text, primary_key=True),
-    sa.Column("mount", sa.Text, primary_key=True),
+    *(sa.Column(name, sa.Text, primary_key=True) for name in ("file_system", "mount")),
     sa.Column("runs", sa.BigInteger, nullable=False),
     # Seconds: processes times run time, and as in the table of runs.
-    sa.Column("core_s", sa.Double, nullable=False),
-    sa.Column("in_io_s", sa.Double, nullable=False),
-    sa.Column("waiting_s", sa.Double, nullable=False),
+    *(sa.Column(name, sa.Double, nullable=False) for name in ("core_s", "in_io_s", "waiting_s")),
     # Start of the first and of the last run.
-    sa.Column("first", sa.Double),
-    sa.Column("last", sa.Double),
+    *(sa.Column(name, sa.Double) for name in ("first", "last")),
     sqlite_with_rowid=False,
 )
 
-profiles = sa.Table(
-    "history_profiles",
-    metadata,
-    sa.Column("digest", sa.String(64), primary_key=True),
-    # JSON, deflated.
-    sa.Column("content", sa.LargeBinary, nullable=False),
-)
 
-creations = sa.Table(
-    "history_creations",
-    metadata,
-    sa.Column("digest", sa.String(64), primary_key=True),
-    sa.Column("files", sa.BigInteger, nullable=False),
-    # JSON, deflated.
-    sa.Column("content", sa.LargeBinary, nullable=False),
-)
+def _contents(name: str, *more: sa.Column[Any]) -> sa.Table:
+    """A table of deflated JSON for each run."""
+    digest = sa.Column("digest", sa.String(64), primary_key=True)
+    return sa.Table(name, metadata, digest, *more, sa.Column("content", sa.LargeBinary, nullable=False))
+
+
+profiles = _contents("history_profiles")
+creations = _contents("history_creations", sa.Column("files", sa.BigInteger, nullable=False))
 
 sources = _table(
     "history_sources",

@@ -48,9 +48,8 @@ def behaviour_ids(categories: Ints, totals: Floats) -> Ints:
     changes = np.any(np.diff(cells[order], axis=0) != 0, axis=1)
     cell = np.empty(len(cells), np.int64)
     cell[order] = np.concatenate([[0], np.cumsum(changes)])
-    by_cell = np.split(
-        order, np.flatnonzero(changes) + 1
-    )  # lexsort is stable, so runs of a cell stay in order of time
+    # lexsort is stable, so runs of a cell stay in order of time.
+    by_cell = np.split(order, np.flatnonzero(changes) + 1)
     return _numbered(cells, logs, by_cell)[cell]
 
 

@@ -159,11 +159,8 @@ def compare_predictors(runs: Runs, last: float) -> Comparison:
     for ended_only in (False, True):
         tested = judge(runs, first, ended_only=ended_only, begin=begins() | more, unweighed=lose)
         if not len(tested.place):
-            raise InputError(
-                f"{counted(len(runs), 'run')}: of the last {last:.0%} none belongs to a known category",
-                where="runs",
-                todo="add more runs (vani history add)",
-            )
+            what = f"{counted(len(runs), 'run')}: of the last {last:.0%} none belongs to a known category"
+            raise InputError(what, where="runs", todo="add more runs (vani history add)")
         modes.append(_mode(runs, tested, ended_only=ended_only))
     categories = len(np.unique(runs.category))
     behaviours = len(np.unique(np.column_stack([runs.category, runs.ids]), axis=0))
@@ -173,15 +170,10 @@ def compare_predictors(runs: Runs, last: float) -> Comparison:
 
 def _mode(runs: Runs, tested: Tested, *, ended_only: bool) -> Mode:
     category = runs.category[tested.place]
-    return Mode(
-        ended_only,
-        len(tested.place),
-        tested.unknown,
-        len(np.unique(category)),
-        float(tested.seen.mean()),
-        tuple(score(tested, category, name) for name in tested.guesses),
-        _reliability(tested.probabilities[AUTO], tested.guesses[AUTO] == tested.actual),
-    )
+    scores = tuple(score(tested, category, name) for name in tested.guesses)
+    reliability = _reliability(tested.probabilities[AUTO], tested.guesses[AUTO] == tested.actual)
+    counts = len(tested.place), tested.unknown, len(np.unique(category))
+    return Mode(ended_only, *counts, float(tested.seen.mean()), scores, reliability)
 
 
 def _reliability(probabilities: Floats, right: Bools) -> tuple[Reliability, ...]:
@@ -224,13 +216,11 @@ def _mode_lines(mode: Mode) -> Iterator[str]:
     ]
     yield from table(head, [*rows, ("seen before", f"{mode.seen:.3f}", *[""] * 6)])
     yield ""
-    yield from table(
-        ("auto stated", "runs", "on average", "right"),
-        [
-            (f"{band.low:.2f} to {band.high:.2f}", f"{band.runs:,}", f"{band.said:.3f}", f"{band.right:.3f}")
-            for band in mode.reliability
-        ],
-    )
+    bands = [
+        (f"{band.low:.2f} to {band.high:.2f}", f"{band.runs:,}", f"{band.said:.3f}", f"{band.right:.3f}")
+        for band in mode.reliability
+    ]
+    yield from table(("auto stated", "runs", "on average", "right"), bands)
 
 
 def _judged(figure: ShareRange) -> tuple[str, str]:

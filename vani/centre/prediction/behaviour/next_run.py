@@ -149,12 +149,10 @@ def _followed(runs: Runs, in_category: Bools, category: int) -> tuple[Panel, lis
             guess, share = most_likely(panel.predict(category)[-1])
             past.append(
                 schema.PastRun(
-                    submitted=float(runs.submitted[place]),
-                    behaviour=int(runs.ids[place]),
-                    expected=guess if guess >= 0 else None,
-                    probability=min(1.0, share),
+                    submitted=float(runs.submitted[place]), behaviour=int(runs.ids[place]),
+                    expected=guess if guess >= 0 else None, probability=min(1.0, share),
                 )
-            )
+            )  # fmt: skip
     return panel, past
 
 
@@ -165,18 +163,12 @@ def _likely(
     figures, latest = runs.figures, int(such[-1])
     digest = runs.digests[latest] if runs.digests else None
     ranges: dict[str, Any] = {name: _range(figures[name][such]) for name in (*TOTALS, "files", "runtime_s", "in_io_s")}
+    of_latest = list(paths([digest])[digest]) if paths is not None and digest is not None else []
     return schema.LikelyBehaviour(
-        behaviour=behaviour,
-        probability=min(1.0, share),
-        runs=len(such),
+        behaviour=behaviour, probability=min(1.0, share), runs=len(such), **ranges,
         operations=_range(figures["reads"][such] + figures["writes"][such]),
-        **ranges,
-        resembles=schema.KnownRun(
-            digest=digest,
-            submitted=float(runs.submitted[latest]),
-            paths=list(paths([digest])[digest]) if paths is not None and digest is not None else [],
-        ),
-    )
+        resembles=schema.KnownRun(digest=digest, submitted=float(runs.submitted[latest]), paths=of_latest),
+    )  # fmt: skip
 
 
 def _range(values: Floats) -> schema.ExpectedRange | None:

@@ -99,8 +99,7 @@ class Panel:
         self.names = (*begin, AUTO)
         self._begin = list(begin.values())
         self._weighed = np.array([name not in unweighed for name in begin], np.float64)
-        self._asked = [0.0] * _BINS
-        self._missing = [0.0] * _BINS
+        self._asked, self._missing = [0.0] * _BINS, [0.0] * _BINS
         self._categories: dict[int, _Category] = {}
         self._common = [_Record(len(self._begin), _COMMONLY_LASTS, runs=1.0) for _ in range(_AGES)]
 
@@ -168,9 +167,7 @@ class Panel:
         bin = _bin(share)
         right = min(max(share + self._missing[bin] / (self._asked[bin] + _TRUSTED), 0.0), 1.0)
         others = (1 - right) / (1 - share)
-        return {
-            behaviour: right if behaviour == best else others * other for behaviour, other in shares.items()
-        }
+        return {behaviour: others * other for behaviour, other in shares.items()} | {best: right}
 
     def _weights(self, category: _Category) -> Floats:
         record, common = category.record, self._common[_age(category.runs)]

@@ -144,9 +144,8 @@ def _candidates(levels: Floats, noise: Floats) -> Ints:
     try:
         import pywt  # noqa: PLC0415 - an extra, loaded where it is used
     except ImportError as error:
-        raise InputError(
-            "phases of runs need PyWavelets, which is not installed", todo="pip install 'vani-io[centre]'"
-        ) from error
+        what = "phases of runs need PyWavelets, which is not installed"
+        raise InputError(what, todo="pip install 'vani-io[centre]'") from error
     samples = len(levels)
     deepest = min(_DEEPEST, int(np.log2(samples))) if samples > 1 else 0
     if not deepest:
@@ -189,9 +188,8 @@ class _Sums:
         left, right = (places - begin)[:, None], (end - places)[:, None]
         steps = self._squares[end - 1] - self._squares[begin] - self._steps[places - 1]
         noise = np.maximum(steps / (2 * max(1, end - begin - 2)), self._noise)
-        gains: Floats = (left * right / (left + right) * self.differences(begin, places, end) ** 2 / noise).sum(
-            axis=1
-        )
+        weights = left * right / (left + right)
+        gains: Floats = (weights * self.differences(begin, places, end) ** 2 / noise).sum(axis=1)
         return gains
 
     def worth(self, begin: int, place: int, end: int) -> float:
@@ -452,5 +450,4 @@ def command(paths: tuple[Path, ...]) -> None:
     PATHs are traces, and Darshan logs with DXT or a heat map, of one category: an application of a user with one number
     of processes. It needs `pip install 'vani-io[centre]'`.
     """
-
     click.echo(run_phases(history_phases(*paths)), nl=False)

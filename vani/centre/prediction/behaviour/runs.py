@@ -220,8 +220,5 @@ def _is_number(cell: str) -> bool:
 
 
 def _wrong(name: str, cell: str, row: int, path: Path) -> InputError:
-    return InputError(
-        f"{name} is {one_line(cell)[:40]!r}" if cell else f"no {name}",
-        where=f"{path}: row {row + 2}",
-        todo="correct it or leave the row out",
-    )
+    what = f"{name} is {one_line(cell)[:40]!r}" if cell else f"no {name}"
+    return InputError(what, where=f"{path}: row {row + 2}", todo="correct it or leave the row out")

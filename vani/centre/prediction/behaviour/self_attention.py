@@ -123,9 +123,8 @@ def _learnt(windows: Ints, wanted: Ints) -> Any:
         return normed(at) @ weights["out"]
 
     def loss(weights: Any, recency: Any, next_: Any) -> Any:
-        of_place = optax.softmax_cross_entropy_with_integer_labels(
-            logits(weights, recency), jnp.maximum(next_, 0)
-        )
+        wanted = jnp.maximum(next_, 0)
+        of_place = optax.softmax_cross_entropy_with_integer_labels(logits(weights, recency), wanted)
         return jnp.where(next_ >= 0, of_place, 0.0).sum() / jnp.maximum((next_ >= 0).sum(), 1)
 
     optimiser = optax.adamw(2e-3, weight_decay=1e-3)

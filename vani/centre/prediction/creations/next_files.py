@@ -19,12 +19,7 @@ import vani
 from vani.centre.history.runs import read
 from vani.centre.history.runs.store import Store
 from vani.centre.history.settings import HistorySettings, user_options
-from vani.centre.placement_library.interactions import (
-    Interaction,
-    interaction_of,
-    refuse_contradictions,
-    write_csv,
-)
+from vani.centre.placement_library import interactions
 from vani.centre.plan.inputs import files_to_place, is_layout_file
 from vani.centre.plan.schema.jobs import Creation, Jobs, PlannedJob
 from vani.centre.prediction.creations import series
@@ -77,8 +72,9 @@ def coming_paths(past: Sequence[series.Creations], so_far: series.Creations, ran
     return _once(names, set(so_far.paths))
 
 
-def _base(runs: Sequence[series.Creations], so_far: series.Creations) -> tuple[series.Creations,
-    tuple[int, ...]] | None:
+def _base(
+    runs: Sequence[series.Creations], so_far: series.Creations
+) -> tuple[series.Creations, tuple[int, ...]] | None:
     """The run whose names recur, and the increments of their numbers; None if there is none."""
     last = runs[-1]
     if so_far.paths:
@@ -193,21 +189,16 @@ def expected_files(
     stripes = _stripes(past, so_far, foreseen.ranks, nth)
     known = np.isfinite(foreseen.sizes) & ~(chosen.probability < least)
     bounds = [_whole(foreseen.sizes * factor) for factor in (1.0, chosen.low, chosen.high)]
-    is_finite = np.isfinite(foreseen.sizes)
-    ranged = is_finite & bool(np.isfinite(chosen.low))
+    ranged = np.isfinite(foreseen.sizes) & bool(np.isfinite(chosen.low))
     arrays = (foreseen.ranks, *bounds, known, ranged, chosen.probability, stripes)
     columns = zip(paths, *(array.tolist() for array in arrays), strict=True)
     # Validating all rows at once takes a fifth of the time for a million rows.
     return TypeAdapter(list[PredictedCreation]).validate_python(
         [
             {
-                "path": path,
-                "rank": None if rank < 0 else rank,
-                "size": size if is_known else None,
-                "low": low if has_range else None,
-                "high": high if has_range else None,
+                "path": path, "rank": None if rank < 0 else rank, "size": size if is_known else None,
+                "low": low if has_range else None, "high": high if has_range else None, "stripe_count": count or None,
                 "probability": None if math.isnan(probability) else round(probability, 4),
-                "stripe_count": count or None,
             }
             for path, rank, size, low, high, is_known, has_range, probability, count in columns
         ]
@@ -284,18 +275,14 @@ def history_creations(
     with Store(settings.db).reading() as connection:
         categories = read.categories_of(connection, application, user, settings.processes)
         if not categories:
-            raise InputError(
-                f"no runs of {one_line(application)} by this user or with this number of processes",
-                todo="`vani history top` lists applications and users",
-            )
+            what = f"no runs of {one_line(application)} by this user or with this number of processes"
+            raise InputError(what, todo="`vani history top` lists applications and users")
         whose, wide, number, _ = categories[0]
         past = remembered(_past(connection, application, whose, wide))
         hidden = read.fact(connection, "names") is not None
     if not past:
-        raise InputError(
-            f"the files that {one_line(application)} created are not known for any of {counted(number, 'run')}",
-            todo="`vani history add` traces, logs or profiles that list all files",
-        )
+        what = f"the files that {one_line(application)} created are not known for any of {counted(number, 'run')}"
+        raise InputError(what, todo="`vani history add` traces, logs or profiles that list all files")
     names = None if settings.method is None else [settings.method]
     if settings.begun is None:
         chosen = choose_next(past, names)
@@ -304,21 +291,11 @@ def history_creations(
         follower.see_all(seen)
         chosen = follower.rest(seen)
     return CreationsPrediction(
-        version=vani.__version__,
-        outside=[],
-        notes=_notes(categories, chosen, hidden=hidden),
-        application=application,
-        user=whose,
-        processes=wide,
-        task="rest_of_run" if len(seen) else "next_run",
-        runs=len(past),
-        begun=len(seen),
-        method=chosen.method,
-        law=chosen.foreseen.law,
-        held_out=chosen.runs,
-        judged=dict(chosen.accuracy),
-        creations=expected_files(past, seen, chosen, settings.least),
-    )
+        version=vani.__version__, outside=[], notes=_notes(categories, chosen, hidden=hidden),
+        application=application, user=whose, processes=wide, task="rest_of_run" if len(seen) else "next_run",
+        runs=len(past), begun=len(seen), method=chosen.method, law=chosen.foreseen.law, held_out=chosen.runs,
+        judged=dict(chosen.accuracy), creations=expected_files(past, seen, chosen, settings.least),
+    )  # fmt: skip
 
 
 def _past(connection: sa.Connection, application: str, user: str, processes: int) -> list[series.Creations]:
@@ -335,9 +312,7 @@ def _past(connection: sa.Connection, application: str, user: str, processes: int
     return past
 
 
-def _notes(
-    categories: list[tuple[str, int, int, float | None]], chosen: Chosen, *, hidden: bool
-) -> list[str]:
+def _notes(categories: list[tuple[str, int, int, float | None]], chosen: Chosen, *, hidden: bool) -> list[str]:
     notes = []
     if len(categories) > 1:
         notes.append(f"{counted(len(categories), 'category')} of user and processes: this is the latest run's")
@@ -372,18 +347,15 @@ def creations_jobs(prediction: CreationsPrediction, layout: str | None = None) -
         if file.path is not None and file.size is not None
     ]
     if not creations:
-        raise InputError(
-            "no file has both a known name and size",
-            where=prediction.application,
-            todo="add more runs (`vani history add`), or accept less probable sizes (--least 0)",
-        )
+        todo = "add more runs (`vani history add`), or accept less probable sizes (--least 0)"
+        raise InputError("no file has both a known name and size", where=prediction.application, todo=todo)
     letters = prediction.application
     name = "".join(sign if sign.isprintable() and sign not in "\"'`\\$" else "_" for sign in letters)
     processes = max(1, prediction.processes)
     return Jobs(jobs=[PlannedJob(name=name, nodes=1, processes=processes, creations=creations)])
 
 
-def creations_rows(prediction: CreationsPrediction, layout: str | None = None) -> list[Interaction]:
+def creations_rows(prediction: CreationsPrediction, layout: str | None = None) -> list[interactions.Interaction]:
     """Rows for the interaction database, one per file extent; Lustre or a plan chooses the OSTs.
 
     Parameters
@@ -400,8 +372,8 @@ def creations_rows(prediction: CreationsPrediction, layout: str | None = None) -
     if any(part.count == -1 for file in files[:1] for part in file.layout.components):
         what = "is on all OSTs, but their number is not known"
         raise InputError(what, where="--layout", todo="give a stripe count")
-    return refuse_contradictions(
-        interaction_of(file.creation, extent, extent.settable, extent.count)
+    return interactions.refuse_contradictions(
+        interactions.interaction_of(file.creation, extent, extent.settable, extent.count)
         for file in files
         for extent in file.extents
     )
@@ -425,9 +397,7 @@ class _Written(CreationsSettings):
 @settings_options(_Written)
 @format_option(FORMATS, default=None, help="Output format; by default from the suffix of -o, else text.")
 @output_option()
-def command(
-    application: str, user: str | None, settings: _Written, kind: str | None, output: Path | None
-) -> None:
+def command(application: str, user: str | None, settings: _Written, kind: str | None, output: Path | None) -> None:
     """Predict the files that the next run of APP will create: rank, size and probability.
 
     With --begun, it predicts the rest of a run in progress. --table and --jobs get files of known name and size;
@@ -438,7 +408,7 @@ def command(
     prediction = history_creations(application, user, settings)
     texts: list[tuple[str, Path | None]] = []
     if settings.table is not None:
-        texts.append((write_csv(creations_rows(prediction, settings.layout)), settings.table))
+        texts.append((interactions.write_csv(creations_rows(prediction, settings.layout)), settings.table))
     if settings.jobs is not None:
         texts.append((dumps(creations_jobs(prediction, settings.layout)), settings.jobs))
     emit_all([*texts, (FORMATS.render(FORMATS.chosen(kind, output, "text"), prediction), output)])
