@@ -27,7 +27,7 @@ CEILINGS: dict[str, tuple[float, float]] = {
     "modules of the core": (369, 430),
     "lines of the core": (63_661, 56_000),
     "modules of the centre": (120, 140),
-    "lines of the centre": (20_772, 19_000),
+    "lines of the centre": (20_353, 19_000),
     "share of imports": (0.0720, 0.075),
     "small modules": (5, 40),
     "imports inside functions": (129, 150),

@@ -24,12 +24,10 @@ from vani.centre.history.ranking import ranking_in
 from vani.centre.history.ranking_text import headline, hours, judged_by, saved_text, when
 from vani.centre.history.rows import StoredRun
 from vani.centre.history.runs import read
-from vani.centre.history.runs.read import Group
 from vani.centre.history.runs.store import Store
 from vani.centre.history.schema import Story
 from vani.centre.history.settings import period_of
-from vani.centre.history.story import CategoryRuns, change_sentence, spread, story_and_runs
-from vani.centre.history.story import letter_text as letter
+from vani.centre.history.story import CategoryRuns, change_sentence, letter_text, spread, story_and_runs
 from vani.centre.history.targets import ranked_targets
 from vani.errors import InputError, one_line
 from vani.render.plots.drawing import theme
@@ -94,8 +92,8 @@ def last_monday(day: date) -> float:
 
 
 def news(
-    since: float, last: float | None, new_pairs: Sequence[tuple[Group, float]], before: Sequence[Group],
-    after: Sequence[Group],
+    since: float, last: float | None, new_pairs: Sequence[tuple[read.Group, float]], before: Sequence[read.Group],
+    after: Sequence[read.Group],
 ) -> News:
     """Compare the runs since a Monday with those before.
 
@@ -397,7 +395,7 @@ def _application(connection: sa.Connection, query: Query, common: dict[str, Any]
 
 def _letter(connection: sa.Connection, query: Query, common: dict[str, Any], _: date) -> str:
     story = _story(connection, query, common)[1]
-    return page("letter", **common, application=story.application, lines=letter(story).splitlines())
+    return page("letter", **common, application=story.application, lines=letter_text(story).splitlines())
 
 
 def _run(connection: sa.Connection, query: Query, common: dict[str, Any], _: date) -> str:

@@ -19,18 +19,10 @@ from vani.centre.plan.placement.search import Floats, Ints, Targets
 from vani.centre.plan.schema.plans import AllocatorRange, OstCosts, PlacedExtent, PlaceSettings, Range
 from vani.centre.plan.schema.scenario import Machine as Figures
 from vani.centre.plan.schema.scenario import Placement
+from vani.centre.plan.simulate import machine as machines
 from vani.centre.plan.simulate.events import run
 from vani.centre.plan.simulate.flows import build
 from vani.centre.plan.simulate.jobs import Choices, Job, job_of_creations
-from vani.centre.plan.simulate.machine import (
-    PAGE_CACHE_RATE,
-    Component,
-    Machine,
-    Placer,
-    components_of,
-    machine_of,
-    turns_of,
-)
 
 if TYPE_CHECKING:
     from vani.centre.plan.inputs import FileToPlace
@@ -73,7 +65,7 @@ class Trials:
     """
 
     jobs: Sequence[Job]
-    machine: Machine
+    machine: machines.Machine
     targets: Targets
     settings: PlaceSettings
     stripes: int
@@ -113,8 +105,9 @@ class Trials:
                 alone = job.model_copy(update={"creations": creations, "submit_s": 0.0})
                 runs.append(job_of_creations(alone))
                 moved += sum(creation.size for creation in creations)
-        machine = machine_of(
-            Figures(snapshot="snapshot", target=None if has_rates(snapshot) else rate, process=PAGE_CACHE_RATE),
+        target = None if has_rates(snapshot) else rate
+        machine = machines.machine_of(
+            Figures(snapshot="snapshot", target=target, process=machines.PAGE_CACHE_RATE),
             nodes=max(1, sum(job.nodes for job in runs)),
             snapshot=snapshot,
         )
@@ -126,7 +119,8 @@ class Trials:
         """Time to write all files with these OSTs, in seconds; None if it is not simulated or never ends."""
         if not self.is_timed:
             return None
-        return self._run(Placer(self.machine.targets, Placement(), self.settings.seed), Choices(extents=extents))
+        placer = machines.Placer(self.machine.targets, Placement(), self.settings.seed)
+        return self._run(placer, Choices(extents=extents))
 
     def range_of(self, rule: Rule, among: np.ndarray | None = None) -> AllocatorRange:
         """Figures of one rule over its draws. `among` is a mask of the OSTs that Lustre may choose; None: all."""
@@ -137,7 +131,7 @@ class Trials:
         draws = max(1, min(self.settings.seeds, _STRIPES // max(1, self.stripes)))
         costs, times = [], []
         for number in range(draws):
-            placer = Placer(
+            placer = machines.Placer(
                 self.machine.targets, placement, self.settings.seed + number, turn=self.settings.turn, among=mask
             )
             if self.is_timed and number < _TIMED[rule]:
@@ -158,7 +152,7 @@ class Trials:
     def drawn_by_lustre(self) -> dict[tuple[str, str, int], list[int]]:
         """OSTs by job, path and number of the component, in one draw of Lustre's allocator as it is configured."""
         placement = Placement(policy="lsa", window=self.settings.window)
-        placer = Placer(self.machine.targets, placement, self.settings.seed, turn=self.settings.turn)
+        placer = machines.Placer(self.machine.targets, placement, self.settings.seed, turn=self.settings.turn)
         return {
             (job.name, file.path, number): self.machine.targets.index[osts].tolist()
             for job, lists in zip(self.jobs, self._placed_by(placer), strict=True)
@@ -166,22 +160,26 @@ class Trials:
             for number, osts in enumerate(own, start=1)
         }
 
-    def _placed_by(self, placer: Placer) -> list[list[list[Ints]]]:
+    def _placed_by(self, placer: machines.Placer) -> list[list[list[Ints]]]:
         """OSTs, as positions, of each component of each file of each job."""
         return [placer.place(*of_job) for of_job in self._files]
 
     @cached_property
-    def _files(self) -> list[tuple[list[tuple[float, tuple[Component, ...]]], list[int]]]:
+    def _files(self) -> list[tuple[list[tuple[float, tuple[machines.Component, ...]]], list[int]]]:
         """Sizes and components of the files of each job, and their turns."""
         count, size = int(self.machine.targets.usable.sum()), self.machine.stripe_size
         layouts = {file.layout for job in self.jobs for file in job.files}
-        parts = {layout: components_of(layout, targets=count, count=1, size=size, where="jobs") for layout in layouts}
+        parts = {
+            layout: machines.components_of(layout, targets=count, count=1, size=size, where="jobs")
+            for layout in layouts
+        }
+        turns = [machines.turns_of(file.rank for file in job.files) for job in self.jobs]
         return [
-            ([(file.size, parts[file.layout]) for file in job.files], turns_of(file.rank for file in job.files))
-            for job in self.jobs
+            ([(file.size, parts[file.layout]) for file in job.files], turns_of_job)
+            for job, turns_of_job in zip(self.jobs, turns, strict=True)
         ]
 
-    def _run(self, placer: Placer, choices: Choices) -> float | None:
+    def _run(self, placer: machines.Placer, choices: Choices) -> float | None:
         pieces: Pieces = "contiguous" if self.settings.method == "tarazu" else "in_turn"
         built = build(self.jobs, self.machine, placer, choices, pieces=pieces, serial=False)
         end = run(built.work, built.resources, tolerance=_TOLERANCE).phase_end.max(initial=0.0)
@@ -193,7 +191,7 @@ def has_rates(snapshot: Snapshot) -> bool:
     return all(target.peak is not None and target.peak.iobw for target in snapshot.ost)
 
 
-def paces_of(machine: Machine) -> Floats:
+def paces_of(machine: machines.Machine) -> Floats:
     """Bytes per second of each target in service: its peak times the share that its load leaves."""
     stage = machine.stages["target"]
     return np.asarray(stage.pace.write * stage.share[machine.targets.usable])

@@ -9,20 +9,9 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from vani.centre.plan.simulate import machine as machines
 from vani.centre.plan.simulate.events import Floats, Ints, Phase, Resources, Usage, Workload
 from vani.centre.plan.simulate.jobs import Choices, Job
-from vani.centre.plan.simulate.machine import (
-    KINDS,
-    Component,
-    Machine,
-    Placer,
-    components_of,
-    components_of_plan,
-    lock_passes,
-    passes_per_s,
-    pieces_of,
-    turns_of,
-)
 from vani.errors import InputError
 
 if TYPE_CHECKING:
@@ -42,7 +31,7 @@ class Built:
     resources: Resources
     place_of: dict[str, int]
     direction: list[str | None]
-    placer: Placer
+    placer: machines.Placer
     clipped: bool
     """True if a component requests more targets than there are."""
     has_dom: bool
@@ -81,14 +70,15 @@ class Part:
 
 
 def parts_of(
-    size: float, parts: tuple[Component, ...], own: Sequence[Ints], users: Sequence[int], in_turn: bool, strided: bool
+    size: float, parts: tuple[machines.Component, ...], own: Sequence[Ints], users: Sequence[int], in_turn: bool,
+    strided: bool,
 ) -> Iterator[tuple[int, Part]]:
     """Each process with the parts that it moves: a range of the file, or a share of everything if `strided`."""
     count = len(users)
     strided = strided and count > 1
     for place, process in enumerate(users):
         begin, end = (0.0, size) if strided else (size * place / count, size * (place + 1) / count)
-        for piece in pieces_of(parts, size, begin, end, in_turn=in_turn, strided=strided):
+        for piece in machines.pieces_of(parts, size, begin, end, in_turn=in_turn, strided=strided):
             on = piece.share > 0
             moved = piece.bytes / count if strided else piece.bytes
             share = np.round(piece.share[on], 12)
@@ -118,8 +108,8 @@ _Leg = tuple[str, Ints, Floats]
 
 def build(
     jobs: Sequence[Job],
-    machine: Machine,
-    placer: Placer,
+    machine: machines.Machine,
+    placer: machines.Placer,
     choices: Choices,
     *,
     pieces: Pieces,
@@ -156,8 +146,8 @@ class _Rows:
 @dataclass
 class _Builder:
     jobs: Sequence[Job]
-    machine: Machine
-    placer: Placer
+    machine: machines.Machine
+    placer: machines.Placer
     choices: Choices
     pieces: Pieces
     serial: bool
@@ -180,7 +170,7 @@ class _Builder:
         self.file_sets: dict[tuple[int, str, int, str], list[list[Ints]]] = {}
         self.clipped = self.has_dom = False
         self.parts: dict[Part, Part] = {}
-        self.components: dict[int | str | None, tuple[Component, ...]] = {}
+        self.components: dict[int | str | None, tuple[machines.Component, ...]] = {}
         self.entries = 0
 
     def built(self) -> Built:
@@ -189,8 +179,9 @@ class _Builder:
             self.job(number, job, node)
             node += job.nodes
         rows, capacity = self.rows, self.capacity | {"lock": np.array(self.locks)}
-        kinds = np.repeat([KINDS.index(kind) for kind in capacity], [len(share) for share in capacity.values()])
-        resources = Resources(np.concatenate([*capacity.values()]), kinds, len(KINDS))
+        numbers = [machines.KINDS.index(kind) for kind in capacity]
+        kinds = np.repeat(numbers, [len(share) for share in capacity.values()])
+        resources = Resources(np.concatenate([*capacity.values()]), kinds, len(machines.KINDS))
         lengths = [len(resources) for resources in rows.resource]
         use = Usage(
             np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64),
@@ -287,14 +278,14 @@ class _Builder:
             sizes = [(file.size, self._components(self.layout or file.layout)) for file in job.files]
             paths = [file.path for file in job.files]
             owners = [[*range(job.processes)] if file.rank is None else [file.rank] for file in job.files]
-            turns = turns_of(file.rank for file in job.files)
+            turns = machines.turns_of(file.rank for file in job.files)
         else:
             count = phase.files or job.processes
             parts = self._components(self.layout or phase.layout)
             sizes = [(phase.bytes / count, parts)] * count
             paths = [f"{phase.file_set}.{n}" for n in range(count)]
             owners = owners_of(count, job.processes)
-            turns = turns_of(own[0] for own in owners)
+            turns = machines.turns_of(own[0] for own in owners)
         planned = [self.choices.extents.get((job.name, path)) for path in paths]
         if self.layout is not None and any(planned):
             raise InputError(
@@ -303,7 +294,7 @@ class _Builder:
                 todo="leave the layout out of the variant, or use it in the plan",
             )
         sizes = [
-            (size, parts if own is None else components_of_plan(own))
+            (size, parts if own is None else machines.components_of_plan(own))
             for (size, parts), own in zip(sizes, planned, strict=True)
         ]
         key = (number, phase.file_set, len(paths), str(self.layout or phase.layout))
@@ -326,7 +317,7 @@ class _Builder:
     def _lock(
         self,
         size: float,
-        parts: tuple[Component, ...],
+        parts: tuple[machines.Component, ...],
         nodes: int,
         of_users: Sequence[list[tuple[int, float]]],
         piece: float | None,
@@ -345,10 +336,10 @@ class _Builder:
             length = end - part.start
             own = nodes if piece is not None else max(1, round(nodes * length / size))
             stripe = part.size if in_turn else length / part.count
-            passes += lock_passes(length, nodes=own, objects=part.count, stripe_size=stripe, piece=piece)
+            passes += machines.lock_passes(length, nodes=own, objects=part.count, stripe_size=stripe, piece=piece)
             objects += part.count
         if passes:
-            self.locks.append(passes_per_s(self.machine.lock_s, nodes=nodes, objects=objects))
+            self.locks.append(machines.passes_per_s(self.machine.lock_s, nodes=nodes, objects=objects))
             for locks in of_users:
                 locks.append((len(self.locks) - 1, passes / len(of_users)))
 
@@ -368,11 +359,11 @@ class _Builder:
                 todo="give fewer processes or stripes",
             )
 
-    def _components(self, layout: int | str | None) -> tuple[Component, ...]:
+    def _components(self, layout: int | str | None) -> tuple[machines.Component, ...]:
         if layout in self.components:
             return self.components[layout]
         usable = len(self.placer.usable)
-        components = components_of(
+        components = machines.components_of(
             layout,
             targets=usable,
             count=self.machine.stripe_count,
@@ -388,7 +379,7 @@ class _Builder:
     def _placed(
         self,
         paths: Sequence[str],
-        sizes: Sequence[tuple[float, tuple[Component, ...]]],
+        sizes: Sequence[tuple[float, tuple[machines.Component, ...]]],
         planned: Sequence[Sequence[PlacedExtent] | None],
         turns: Sequence[int],
     ) -> list[list[Ints]]:
