@@ -3,7 +3,8 @@
 In the table of runs, a column's name is the path of its figure in the profile.
 """
 
-from typing import Literal
+from collections.abc import Mapping
+from typing import Final, Literal
 
 from pydantic import Field
 
@@ -11,6 +12,26 @@ from vani.schema.check import Source
 from vani.schema.model import Model
 
 Figure = int | float | str | bool | None
+KeyUnit = Literal["bytes", "seconds", "share", "count"]
+
+SLOWEST_CALLS: Final = "max(apps[*].balance.slowest_call_time_s)"
+"""The key figure that includes time in libraries."""
+KEY_FIGURES: Final[Mapping[str, tuple[KeyUnit, str]]] = {
+    "workflow.processes": ("count", "processes"),
+    "workflow.runtime_s": ("seconds", "run time"),
+    "workflow.io.time_s.total": ("seconds", "I/O time, all processes"),
+    "workflow.io_time_share": ("share", "I/O share of run time"),
+    "workflow.io_time_share_slowest": ("share", "I/O share, slowest process"),
+    SLOWEST_CALLS: ("seconds", "I/O calls, slowest process"),
+    "workflow.io.bytes.read": ("bytes", "read"),
+    "workflow.io.bytes.written": ("bytes", "written"),
+    "workflow.io.ops.read": ("count", "reads"),
+    "workflow.io.ops.write": ("count", "writes"),
+    "workflow.io.ops.sync": ("count", "flushes"),
+    "workflow.io.ops.metadata": ("count", "metadata operations"),
+    "workflow.files.total": ("count", "files"),
+}
+"""Unit and name of each attribute that describes a run."""
 
 
 class Difference(Model):
@@ -47,7 +68,7 @@ class KeyFigure(Model):
     """A figure that describes a run, whether it changed or not."""
 
     attribute: str = Field(description="path in the profile")
-    unit: Literal["bytes", "seconds", "share", "count"]
+    unit: KeyUnit
     before: Figure = Field(description="value in A (the median of several runs); null if unknown")
     after: Figure = Field(description="value in B; null if unknown")
     change: float | None = Field(description="(after - before) / before; null if it cannot be computed")

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Final, Literal, NamedTuple, Union, get_args, 
 from pydantic.fields import FieldInfo
 
 from vani.errors import nearest, one_line
-from vani.gate.tolerance import QUANTITY, Dimension, Quantity, parse_quantity
+from vani.gate.tolerance import MEANINGS, QUANTITY, Dimension, Quantity, parse_quantity
 from vani.schema.model import Model
 from vani.schema.profile import Profile, iostats
 
@@ -38,13 +38,9 @@ class AttributeSyntaxError(ValueError):
     """The text is not an attribute path. The message has what was expected, and where (a position from 1)."""
 
     def __init__(self, expected: str, text: str, at: int) -> None:
-        got = f"{_excerpt(text, at)!r}" if at < len(text) else "the end"
+        got = repr(text[at : at + 12] + ("..." if len(text) > at + 12 else "")) if at < len(text) else "the end"
         super().__init__(f"expected {expected} at character {at + 1} of `{one_line(text)}`, found {got}")
         self.at = at
-
-
-def _excerpt(text: str, at: int) -> str:
-    return text[at : at + 12] + ("..." if len(text) > at + 12 else "")
 
 
 @dataclass(frozen=True)
@@ -309,7 +305,8 @@ class Leaf:
     @property
     def dotted(self) -> str:
         """Only the keys: `files.io.ops.read`."""
-        return ".".join(step.name if isinstance(step, Key) else "*" for step in self.steps if _is_key(step))
+        keys = (step for step in self.steps if isinstance(step, (Key, AnyKey)))
+        return ".".join(step.name if isinstance(step, Key) else "*" for step in keys)
 
 
 def resolve(attribute: Attribute) -> tuple[Attribute, tuple[Leaf, ...]]:
@@ -471,16 +468,11 @@ def _condition(element: Any, path: str, condition: Condition) -> Condition:
     elif not isinstance(value, Quantity) or operator in ("~", "!~"):
         raise UnknownAttributeError(f"{where}.{name} is a number: compare it with a number by = != <= < >= >")
     elif not value.fits(leaf.dimension):
-        raise UnknownAttributeError(
-            f"{where}.{name} is {_words(leaf.dimension)}, and {value.text} is {value.meaning()}"
-        )
+        what = MEANINGS[leaf.dimension]
+        raise UnknownAttributeError(f"{where}.{name} is {what}, and {value.text} is {value.meaning()}")
     elif leaf.dimension == "share":
         refuse_no_share(f"{where}.{name}", value)
     return Condition(keys, operator, value)
-
-
-def _words(dimension: Dimension) -> str:
-    return Quantity(0, dimension, "").meaning()
 
 
 def refuse_never(name: str, leaf: Leaf, value: str) -> None:
@@ -543,11 +535,8 @@ def _plain(annotation: Any) -> Any:
         return _plain(kinds[0]) if len(kinds) == 1 else annotation
     if origin is Annotated:
         base, *extras = get_args(annotation)
-        return (
-            annotation
-            if any(isinstance(extra, FieldInfo) for extra in extras) and base in (int, float)
-            else _plain(base)
-        )
+        is_limited = base in (int, float) and any(isinstance(extra, FieldInfo) for extra in extras)
+        return annotation if is_limited else _plain(base)
     return annotation
 
 
@@ -568,10 +557,6 @@ def _is_model(kind: Any) -> bool:
 def _is_table(kind: Any) -> bool:
     origin = get_origin(kind)
     return isinstance(origin, type) and issubclass(origin, Mapping)
-
-
-def _is_key(step: Step) -> bool:
-    return isinstance(step, (Key, AnyKey))
 
 
 def _io_of(fields: dict[str, tuple[Any, str]]) -> type[Model] | None:

@@ -11,22 +11,11 @@ from pathlib import Path
 from typing import Any, Final
 
 from vani.errors import DocumentError, InputError, os_errors_as
+from vani.gate import matching
 from vani.gate.attribute import parse_attribute, resolve
 from vani.gate.difference import value_at
-from vani.gate.matching import (
-    IDENTITIES,
-    Figures,
-    Names,
-    Tree,
-    find,
-    matches,
-    number,
-    path_text,
-    read_figures,
-    trail_text,
-)
 from vani.gate.policy import BASELINE, PolicyChecks, checks_of_policy, is_there
-from vani.gate.tolerance import Dimension, limits_of, shown
+from vani.gate.tolerance import OF_IO, Dimension, limits_of, shown
 from vani.schema.check import Baseline, BaselineRun, Source
 from vani.schema.document import YAML, loads, read_bytes, text_of
 from vani.schema.saved_profile import Column
@@ -60,7 +49,7 @@ class EarlierRuns:
     """The earlier runs in one file."""
 
     source: Source
-    runs: tuple[Tree, ...]
+    runs: tuple[matching.Tree, ...]
     origins: tuple[BaselineRun, ...]
     is_saved: bool
     """True for a baseline, False for a profile."""
@@ -214,7 +203,7 @@ def read_runs(path: Path, columns: Collection[Column], *, todo: str = "") -> Ear
         The file is neither.
     """
     content = read_bytes(path, todo=todo)
-    where = path_text(path)
+    where = matching.path_text(path)
     if _kind(content) == "vani.baseline":
         if len(content) > _MAX_BYTES:
             raise DocumentError(
@@ -230,7 +219,7 @@ def read_runs(path: Path, columns: Collection[Column], *, todo: str = "") -> Ear
             raise DocumentError(what, where=f"{where}:{line}", todo=todo)
         source = Source(path=where, sha256=hashlib.sha256(content).hexdigest())
         return EarlierRuns(source, runs, tuple(document.runs), is_saved=True)
-    figures = read_figures(content, where, columns)
+    figures = matching.read_figures(content, where, columns)
     run = BaselineRun(version=figures.version, sha256=figures.sha256)
     return EarlierRuns(Source(path=where, sha256=figures.sha256), (figures.tree,), (run,), is_saved=False)
 
@@ -238,14 +227,14 @@ def read_runs(path: Path, columns: Collection[Column], *, todo: str = "") -> Ear
 # --- merging runs ---------------------------------------------------------------------------------------
 
 
-def baseline_of(runs: Sequence[tuple[BaselineRun, Tree]], strip: Sequence[str] = ()) -> Baseline:
+def baseline_of(runs: Sequence[tuple[BaselineRun, matching.Tree]], strip: Sequence[str] = ()) -> Baseline:
     """Merge the trees of several runs into one document."""
-    names = Names()
+    names = matching.Names()
     trees = [_reduced(tree, "", strip) for _, tree in runs]
     return Baseline(runs=[run for run, _ in runs], figures=_merged(trees, "", names))
 
 
-def run_of(figures: Figures) -> tuple[BaselineRun, Tree]:
+def run_of(figures: matching.Figures) -> tuple[BaselineRun, matching.Tree]:
     """The origin of a profile, and its tree with only the most important files.
 
     The profile must have been read with `model_files=FILES` or more.
@@ -268,20 +257,20 @@ def _reduced(node: Any, key: str, strip: Sequence[str], left_out: Collection[str
     order: Sequence[int] = range(len(node))
     if key in _MANY:
         left_out = {*left_out, *_LEFT_OUT_OF_MANY}
-        times = [number(value_at(entry, _IO_TIME)) or 0.0 for entry in node]
+        times = [matching.number(value_at(entry, _IO_TIME)) or 0.0 for entry in node]
         order = sorted(order, key=lambda i: (-times[i], str(node[i].get("path")), i))[:FILES]
     reduced = [_reduced(node[i], "", strip, left_out) for i in order]
     if key not in ("files", "folders"):
         return reduced
-    short = [str(identity[0]) for identity in Names(strip).identities(key, node)]
+    short = [str(identity[0]) for identity in matching.Names(strip).identities(key, node)]
     return [entity | {"path": short[i]} for i, entity in zip(order, reduced, strict=True)]
 
 
 def _has_entities(key: str, items: Sequence[Any]) -> bool:
-    return key in IDENTITIES and all(isinstance(item, Mapping) for item in items)
+    return key in matching.IDENTITIES and all(isinstance(item, Mapping) for item in items)
 
 
-def _merged(nodes: Sequence[Any], key: str, names: Names) -> Any:
+def _merged(nodes: Sequence[Any], key: str, names: matching.Names) -> Any:
     """Merge several trees. A node that is null in a run is null below, too."""
     known = [node for node in nodes if node is not None]
     if known and all(isinstance(node, Mapping) for node in known):
@@ -289,13 +278,13 @@ def _merged(nodes: Sequence[Any], key: str, names: Names) -> Any:
         return {
             name: _merged([None if n is None else n.get(name) for n in nodes], name, names) for name in keys
         }
-    if key in IDENTITIES and any(isinstance(node, list) for node in known):
+    if key in matching.IDENTITIES and any(isinstance(node, list) for node in known):
         return _merged_entities([node or [] for node in nodes], key, names)
     first = nodes[0]
     return first if all(type(node) is type(first) and node == first for node in nodes) else list(nodes)
 
 
-def _merged_entities(lists: Sequence[list[Any]], key: str, names: Names) -> list[Any]:
+def _merged_entities(lists: Sequence[list[Any]], key: str, names: matching.Names) -> list[Any]:
     by_run = [dict(zip(names.identities(key, entities), entities, strict=True)) for entities in lists]
     merged = []
     for identity in dict.fromkeys(entity for entities in by_run for entity in entities):
@@ -308,7 +297,7 @@ def _merged_entities(lists: Sequence[list[Any]], key: str, names: Names) -> list
 # --- splitting runs --------------------------------------------------------------------------------------
 
 
-def runs_of(document: Baseline, where: str) -> list[Tree]:
+def runs_of(document: Baseline, where: str) -> list[matching.Tree]:
     """One tree for each run of a baseline.
 
     Raises
@@ -338,7 +327,7 @@ def _checked(node: Any, key: str, present: tuple[int, ...], where: str) -> int:
 
 
 def _present(entity: Mapping[str, Any], key: str, present: tuple[int, ...], where: str) -> tuple[int, ...]:
-    if any(isinstance(entity.get(name), (list, dict)) for name in IDENTITIES[key]):
+    if any(isinstance(entity.get(name), (list, dict)) for name in matching.IDENTITIES[key]):
         raise _wrong(f"an entry of {key} has no name", where)
     if _IN_RUNS not in entity:
         return present
@@ -401,20 +390,13 @@ _SHOWN: Final = (
     "workflow.processes",
     "workflow.runtime_s",
     "workflow.files.total",
-    "workflow.io.bytes.read",
-    "workflow.io.bytes.written",
-    "workflow.io.ops.*",
-    "workflow.io.time_s.total",
-    "apps[*].io.bytes.read",
-    "apps[*].io.bytes.written",
-    "apps[*].io.ops.*",
-    "apps[*].io.time_s.total",
+    *(f"{entity}.{key}" for entity in ("workflow", "apps[*]") for key in OF_IO),
 )
 
 
-def key_figures(runs: Sequence[Tree]) -> list[tuple[str, str]]:
+def key_figures(runs: Sequence[matching.Tree]) -> list[tuple[str, str]]:
     """Attributes and their values as text: one value, or the median with the minimum and maximum."""
-    names = Names()
+    names = matching.Names()
     rows: dict[str, str] = {}
     lone = all(len(run.get("apps") or ()) == 1 for run in runs)
     for text in _SHOWN:
@@ -422,10 +404,10 @@ def key_figures(runs: Sequence[Tree]) -> list[tuple[str, str]]:
             continue
         for leaf in resolve(parse_attribute(text))[1]:
             for run in runs:
-                for match in matches(leaf, run, names, "baseline"):
-                    name = trail_text(match.trail)
+                for match in matching.matches(leaf, run, names, "baseline"):
+                    name = matching.trail_text(match.trail)
                     if name not in rows:
-                        values = [find(match.trail, run, names)[1] for run in runs]
+                        values = [matching.find(match.trail, run, names)[1] for run in runs]
                         rows[name] = _spread(values, leaf.dimension)
     files = [len(run["files"]) for run in runs if isinstance(run.get("files"), list)]
     rows["remaining files"] = _spread(files, "count")
@@ -433,7 +415,7 @@ def key_figures(runs: Sequence[Tree]) -> list[tuple[str, str]]:
 
 
 def _spread(values: Sequence[Any], dimension: Dimension) -> str:
-    known = [value for value in map(number, values) if value is not None]
+    known = [value for value in map(matching.number, values) if value is not None]
     if not known:
         return "unknown"
     if min(known) == max(known):

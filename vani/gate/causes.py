@@ -405,9 +405,7 @@ def causes_of(
     sizes = _other_size(figures, runs)
     if sizes is not None:
         # More processes cause more of all these: only a change in the behaviour of each process is informative.
-        known = [
-            candidate for candidate in known if candidate.cause.kind in ("smaller_accesses", "order")
-        ] + [sizes]
+        known = [each for each in known if each.cause.kind in ("smaller_accesses", "order")] + [sizes]
     known = [*_no_longer_collective(figures, runs, names), *known]
     slower = _slower(figures, runs, is_tested=any(judgement.effect is not None for judgement in failed))
     causes: list[Cause] = []
@@ -494,16 +492,11 @@ def _slower(figures: Figures, runs: Sequence[Tree], *, is_tested: bool) -> _Know
     run, ran = figures.model.workflow.runtime_s, _was(runs, ("workflow", "runtime_s"))
     if now is None or not before or run is None or not ran:
         return None
-    which = (
-        f"I/O takes {format_seconds(now)} and took {format_seconds(before)}"
-        if now > before
-        else f"the run takes {format_seconds(run)} and took {format_seconds(ran)}, its I/O not longer than before"
-    )
-    todo = (
-        "run it again before changing anything: the file system, or its other load, is slower than before"
-        if now > before
-        else "look at the program's computation"
-    )
+    which = f"the run takes {format_seconds(run)} and took {format_seconds(ran)}, its I/O not longer than before"
+    todo = "look at the program's computation"
+    if now > before:
+        which = f"I/O takes {format_seconds(now)} and took {format_seconds(before)}"
+        todo = "run it again before changing anything: the file system, or its other load, is slower than before"
     if not is_tested:
         todo = f"{CANNOT_JUDGE}; {todo}"
     cause = Cause(kind="slower", message=f"{which}; its calls explain no more", todo=todo, io_time_s=now)

@@ -3,7 +3,7 @@
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from fnmatch import fnmatchcase
 from functools import partial
@@ -248,10 +248,12 @@ def judge_advice(
 ) -> list[Outcome]:
     """One outcome per recommendation that the policy does not accept, or a single passing one if it accepts all."""
     table = check.table
+    least = table.fail_on_severity
+    severe = () if least is None else _ORDER[_ORDER.index(least) :]
     outcomes = [
         _fired(check, recommendation, verdicts, strip, profile)
         for recommendation in verdicts.advice.recommendations
-        if recommendation.rule in verdicts.forbidden or _is_too_severe(recommendation, table.fail_on_severity)
+        if recommendation.rule in verdicts.forbidden or recommendation.severity in severe
     ]
     if outcomes:
         return outcomes
@@ -277,10 +279,6 @@ def judge_advice(
             place=check.place,
         )
     ]
-
-
-def _is_too_severe(recommendation: Recommendation, least: str | None) -> bool:
-    return least is not None and _ORDER.index(recommendation.severity) >= _ORDER.index(least)
 
 
 def _limit(check: RulesCheck, rule: str | None = None) -> str:
@@ -335,11 +333,8 @@ def _named(attribute: str, profile: Profile) -> str:
 
 def _todo(recommendation: Recommendation) -> str:
     command = next((line for line in recommendation.apply if not line.lstrip().startswith("#")), None)
-    return (
-        f"{command} (vani explain {recommendation.rule})"
-        if command
-        else f"vani explain {recommendation.rule}"
-    )
+    explained = f"vani explain {recommendation.rule}"
+    return f"{command} ({explained})" if command else explained
 
 
 CHECK: Final = "traces"
@@ -464,8 +459,7 @@ def _covers(exception: ExceptionCheck, reach: frozenset[str] | None, outcome: Ou
 
 def _excepted(outcome: Outcome, exception: ExceptionCheck) -> Outcome:
     excepted = Excepted(until=exception.table.until.isoformat(), reason=exception.table.reason)
-    changed = outcome.judgement.model_copy(update={"status": "excepted", "excepted": excepted})
-    return Outcome(changed, outcome.rule, outcome.stripped)
+    return replace(outcome, judgement=outcome.judgement.model_copy(update={"status": "excepted", "excepted": excepted}))
 
 
 def _note(exception: ExceptionCheck, number: int, problem: str, kind: str) -> Outcome:

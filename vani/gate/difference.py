@@ -12,12 +12,12 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Any, Final, Literal, cast
 
-from vani.gate.attribute import AnyKey, Key, Leaf, key_text, leaves
+from vani.gate.attribute import AnyKey, Leaf, key_text, leaves
 from vani.gate.matching import IDENTITIES, Names, Tree, aliases_of, label, number
 from vani.gate.tolerance import Dimension, Limits, limits_of, tolerance_of
 from vani.schema import profile
 from vani.schema.check import Source
-from vani.schema.diff import Diff, DiffCounts, Difference, KeyFigure
+from vani.schema.diff import KEY_FIGURES, SLOWEST_CALLS, Diff, DiffCounts, Difference, KeyFigure, KeyUnit
 from vani.schema.model import Model
 from vani.schema.saved_profile import Column
 
@@ -132,24 +132,6 @@ _LISTS: Final[tuple[tuple[tuple[str, ...], type[Model]], ...]] = (
     (("files",), profile.FileEntity),
 )
 _SKIPPED: Final = {"schema", "generator", "provenance", "verdict", "unseen"}
-_SLOWEST_CALLS: Final = "max(apps[*].balance.slowest_call_time_s)"
-"""The key figure that includes time in libraries."""
-
-_FIGURES: Final[tuple[tuple[str, Literal["bytes", "seconds", "share", "count"]], ...]] = (
-    ("workflow.processes", "count"),
-    ("workflow.runtime_s", "seconds"),
-    ("workflow.io.time_s.total", "seconds"),
-    ("workflow.io_time_share", "share"),
-    ("workflow.io_time_share_slowest", "share"),
-    (_SLOWEST_CALLS, "seconds"),
-    ("workflow.io.bytes.read", "bytes"),
-    ("workflow.io.bytes.written", "bytes"),
-    ("workflow.io.ops.read", "count"),
-    ("workflow.io.ops.write", "count"),
-    ("workflow.io.ops.sync", "count"),
-    ("workflow.io.ops.metadata", "count"),
-    ("workflow.files.total", "count"),
-)
 _REPEATING: Final = ("apps", "phases", "dataset")
 _RANKS: Final = {"worse": 0, "changed": 1, "new": 1, "gone": 1, "better": 2, "within": 3, "unknown": 4}
 _KINDS: Final = {
@@ -191,16 +173,14 @@ def compare(a: Side, b: Side, *, strip: Sequence[str] = (), version: str) -> Dif
     )
     figures = [
         _figure(text, unit, *([_figure_value(text, run) for run in side.runs] for side in (a, b)))
-        for text, unit in _FIGURES
+        for text, (unit, _) in KEY_FIGURES.items()
     ]
     return Diff(
         version=version, a=a.source, b=b.source, figures=figures, counts=counts, differences=differences
     )
 
 
-def _figure(
-    text: str, unit: Literal["bytes", "seconds", "share", "count"], a: Sequence[Any], b: Sequence[Any]
-) -> KeyFigure:
+def _figure(text: str, unit: KeyUnit, a: Sequence[Any], b: Sequence[Any]) -> KeyFigure:
     before, after = _median(a), _median(b)
     change = None if not before or after is None else (after - before) / abs(before)
     return KeyFigure(attribute=text, unit=unit, before=before, after=after, change=change)
@@ -208,7 +188,7 @@ def _figure(
 
 def _figure_value(text: str, run: Tree) -> Any:
     """The value of an attribute of the workflow, or the seconds of the slowest process in I/O calls of any kind."""
-    if text != _SLOWEST_CALLS:
+    if text != SLOWEST_CALLS:
         return value_at(run, text.split("."))
     times = (number(value_at(app, ("balance", "slowest_call_time_s"))) for app in _entities(run, ("apps",)))
     return max((time for time in times if time is not None), default=None)
@@ -320,7 +300,9 @@ class _Comparison:
 
     def _value(self, place: _Place, leaf: Leaf, old: Sequence[Any], new: Sequence[Any]) -> Iterator[Difference]:
         is_text = leaf.dimension in ("text", "flag")
-        a, b = (_first_text(side) if is_text else _median(side) for side in (old, new))
+        # Of several runs, the first text counts.
+        a, b = (next((v for v in side if isinstance(v, (str, bool))), None) if is_text else _median(side)
+            for side in (old, new))
         if (a is None and b is None) or self._left_out(a, b):
             return
         self.compared += 1
@@ -396,10 +378,6 @@ class _Comparison:
         return max(seconds, default=None), max(shares, default=None)
 
 
-def _first_text(values: Sequence[Any]) -> str | bool | None:
-    return next((value for value in values if isinstance(value, (str, bool))), None)
-
-
 def _lists_all(side: Side, key: str) -> bool:
     """True if an entity missing from the list `key` was also missing from the run."""
     if key == "files":
@@ -418,17 +396,14 @@ def _status(value: float, limits: Limits, direction: str) -> Status:
 
 
 def _dotted(group: str, leaf: Leaf) -> str:
-    keys = ".".join(step.name if isinstance(step, Key) else "*" for step in leaf.steps)
+    keys = leaf.dotted
     return keys if not group or keys.startswith(f"{group}.") else f"{group}.{keys}"
 
 
 def _entities(run: Tree, path: Sequence[str]) -> list[Any]:
     entities = value_at(run, path)
-    return (
-        entities
-        if isinstance(entities, list) and all(isinstance(entity, Mapping) for entity in entities)
-        else []
-    )
+    is_list = isinstance(entities, list) and all(isinstance(entity, Mapping) for entity in entities)
+    return entities if is_list else []
 
 
 def _median(values: Sequence[Any]) -> int | float | None:

@@ -122,19 +122,15 @@ class Names:
 
     def find(self, key: str, entities: Sequence[Any], identity: Identity) -> Any:
         """The entity with this identity, or None."""
-        known = self._known.get(id(entities))
-        return (known[2] if known is not None else self._looked_up(key, entities)[1]).get(identity)
+        return self._looked_up(key, entities)[1].get(identity)
 
     def _looked_up(self, key: str, entities: Sequence[Any]) -> tuple[list[Identity], dict[Identity, Any]]:
         known = self._known.get(id(entities))
         if known is None:
             identities = self._identities(key, entities)
             # Keep a reference to the list, so that no other list gets its id.
-            known = self._known[id(entities)] = (
-                entities,
-                identities,
-                dict(zip(identities, entities, strict=True)),
-            )
+            by_identity = dict(zip(identities, entities, strict=True))
+            known = self._known[id(entities)] = entities, identities, by_identity
         return known[1], known[2]
 
     def _identities(self, key: str, entities: Sequence[Any]) -> list[Identity]:
@@ -173,10 +169,8 @@ def aliases_of(tree: Mapping[str, Any], other_trees: Iterable[Mapping[str, Any]]
 
 
 def _app_names(tree: Mapping[str, Any]) -> list[str]:
-    apps = tree.get("apps")
-    return (
-        [str(app.get("name")) for app in apps if isinstance(app, Mapping)] if isinstance(apps, list) else []
-    )
+    apps = tree["apps"] if isinstance(tree.get("apps"), list) else []
+    return [str(app.get("name")) for app in apps if isinstance(app, Mapping)]
 
 
 def label(key: str, identity: Identity) -> str:
@@ -263,11 +257,8 @@ def matches(leaf: attributes.Leaf, tree: Mapping[str, Any], names: Names, where:
     places = _below(known[1], keys, drop_null=False, absent=absent) if keys else known[1]
     numeric = leaf.dimension not in ("text", "flag") and not leaf.entities
     for node, trail, full_trail, entity in places:
-        value = (
-            node
-            if numeric and type(node) is int and node < _EXACT
-            else _checked(node, leaf, full_trail, where)
-        )
+        is_right = numeric and type(node) is int and node < _EXACT
+        value = node if is_right else _checked(node, leaf, full_trail, where)
         yield Match(trail, full_trail, entity, value, leaf)
 
 
@@ -426,12 +417,9 @@ def _checked(value: Any, leaf: attributes.Leaf, trail: Trail, where: str) -> Val
         return None
     if isinstance(value, float) and not math.isfinite(value):
         return None
-    if leaf.dimension in ("text", "flag"):
-        right = isinstance(value, str if leaf.dimension == "text" else bool)
-    else:
-        right = number(value) is not None
-    if right:
-        checked: Value = value
+    kinds = {"text": str, "flag": bool}
+    checked: Value = value
+    if isinstance(value, kinds[leaf.dimension]) if leaf.dimension in kinds else number(value) is not None:
         return checked
     expected = {"text": "text", "flag": "true or false"}.get(leaf.dimension, "a number below 1e300")
     text = value if isinstance(value, str) else str(type(value).__name__)

@@ -12,7 +12,7 @@ from typing import Any, Final
 from vani.errors import DocumentError, InputError
 from vani.gate import attribute as attributes
 from vani.gate.matching import path_text
-from vani.gate.tolerance import DEFAULTS, Dimension, Quantity, parse_quantity
+from vani.gate.tolerance import DEFAULTS, MEANINGS, Dimension, parse_quantity
 from vani.schema import policy as spec
 from vani.schema.check import Level, PolicyPlace, Source
 from vani.schema.document import YAML, Syntax, read_bytes, read_tree, text_of, validate
@@ -118,17 +118,6 @@ def built_in_changes(own: Sequence[ChangeCheck]) -> tuple[ChangeCheck, ...]:
     return tuple(checks)
 
 
-def compile_checks(document: Policy, path: Path, source: Source, text: str, syntax: Syntax) -> PolicyChecks:
-    """Compile the checks of a policy; `text` is the text of its file.
-
-    Raises
-    ------
-    DocumentError
-        The policy is invalid. The message has the line.
-    """
-    return _Compiler(path, source, text, syntax).compile(document)
-
-
 class _Compiler:
     """Builds checks from a policy's tables. Errors name the line."""
 
@@ -144,21 +133,18 @@ class _Compiler:
         if table.defaults if table.defaults is not None else not own:
             changes += built_in_changes(own)
         names = _distinct([*(budget.name for budget in budgets), *(change.name for change in changes)])
+        given = [key for key in ("baseline", "system") if getattr(table, key) is not None]
         return PolicyChecks(
             self.path,
             self.source,
             table,
             document.advise,
-            tuple(_renamed(budget, names[i]) for i, budget in enumerate(budgets)),
-            tuple(_renamed(change, names[len(budgets) + i]) for i, change in enumerate(changes)),
+            tuple(replace(budget, name=names[i]) for i, budget in enumerate(budgets)),
+            tuple(replace(change, name=names[len(budgets) + i]) for i, change in enumerate(changes)),
             None if table.rules is None else self._rules(table.rules),
             tuple(self._exception(number, exception) for number, exception in enumerate(table.except_)),
             self.path.parent,
-            {
-                key: self._line("check", key)
-                for key in ("baseline", "system")
-                if getattr(table, key) is not None
-            },
+            {key: self._line("check", key) for key in given},
         )
 
     def _refuse_doubles(self, table: spec.CheckTable) -> None:
@@ -314,11 +300,11 @@ def _limit(
         return limit
     if dimensions & {"text", "flag"}:
         raise attributes.UnknownAttributeError(f"{attribute} matches numbers and text; name fewer")
-    quantity: Quantity = parse_quantity(text)
+    quantity = parse_quantity(text)
     for dimension in sorted(dimensions):
         if not quantity.fits(dimension):
-            expected = Quantity(0, dimension, "").meaning()
-            raise attributes.UnknownAttributeError(f"{attribute} is {expected}, and {text} is {quantity.meaning()}")
+            is_other = f"is {MEANINGS[dimension]}, and {text} is {quantity.meaning()}"
+            raise attributes.UnknownAttributeError(f"{attribute} {is_other}")
         if dimensions == {"share"} and attribute.aggregate != "sum":
             attributes.refuse_no_share(str(attribute), quantity)
     return quantity.value
@@ -332,10 +318,6 @@ def _distinct(names: Sequence[str]) -> list[str]:
         seen[name] += 1
         distinct.append(name if seen[name] == 1 else f"{name} ({seen[name]})")
     return distinct
-
-
-def _renamed(check: Any, name: str) -> Any:
-    return check if check.name == name else replace(check, name=name)
 
 
 FILE_NAMES: Final = ("vani.toml", ".vani.yaml")
@@ -419,7 +401,7 @@ def read_policy(path: Path) -> PolicyChecks:
         return replace(no_policy(path.parent), path=path, source=source, advise=advise)
     tree = read_tree(text, Policy, where=str(path), syntax=syntax)
     document = validate(tree, Policy, text=text, where=str(path), syntax=syntax)
-    return compile_checks(document, path, source, text, syntax)
+    return _Compiler(path, source, text, syntax).compile(document)
 
 
 def _refuse_near(tree: Mapping[str, Any], text: str, path: Path) -> None:

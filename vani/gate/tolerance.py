@@ -45,7 +45,7 @@ _TIMES: Final = {
     "ns": Decimal("1e-9"), "us": Decimal("1e-6"), "µs": Decimal("1e-6"), "ms": Decimal("1e-3"),
     "s": Decimal(1), "min": Decimal(60), "h": Decimal(3600), "d": Decimal(86400),
 }  # fmt: skip
-_MEANINGS: Final = {
+MEANINGS: Final = {
     "bytes": "a size", "seconds": "a time", "rate": "a rate", "share": "a share", "count": "a count",
     "number": "a number", "text": "text", "flag": "true or false",
 }  # fmt: skip
@@ -65,7 +65,7 @@ class Quantity:
 
     def meaning(self) -> str:
         """The dimension in words: `a size`."""
-        return _MEANINGS[self.dimension or "number"]
+        return MEANINGS[self.dimension or "number"]
 
 
 def parse_quantity(text: str) -> Quantity:
@@ -171,6 +171,9 @@ TABLE: Final[tuple[tuple[str, Tolerance], ...]] = tuple(
 )
 """Tolerances by pattern of dotted keys; the first match applies. Anything else must stay the same, or is a warning."""
 
+OF_IO: Final = ("io.bytes.read", "io.bytes.written", "io.ops.*", "io.time_s.total")
+"""Attributes of a workflow and of each app that say most about its I/O."""
+
 DEFAULTS: Final = (
     "workflow.apps",
     "workflow.processes",
@@ -186,10 +189,7 @@ DEFAULTS: Final = (
     "workflow.io.access_pattern.random",
     "workflow.io.transfer_size.*.p50",
     "dataset.size",
-    "apps[*].io.bytes.read",
-    "apps[*].io.bytes.written",
-    "apps[*].io.ops.*",
-    "apps[*].io.time_s.total",
+    *(f"apps[*].{key}" for key in OF_IO),
     "apps[*].io.access_pattern.random",
     "interfaces[*].calls",
     "interfaces[*].collective_share",

@@ -8,7 +8,7 @@ from typing import Final
 
 from vani.errors import one_line
 from vani.render.table import code, markdown_table
-from vani.schema.diff import Diff, Difference
+from vani.schema.diff import KEY_FIGURES, SLOWEST_CALLS, Diff, Difference
 from vani.schema.syntax.json_text import json_text
 from vani.units import format_number, format_seconds, format_share, format_value
 
@@ -16,23 +16,6 @@ MAX_LISTED: Final = 20
 """Number of rows shown without --all."""
 
 _MAX_ALIKE: Final = 3
-_RUN_TIME: Final = "workflow.runtime_s"
-_CALLED: Final = "max(apps[*].balance.slowest_call_time_s)"
-_FIGURES: Final = {
-    "workflow.processes": "processes",
-    _RUN_TIME: "run time",
-    "workflow.io.time_s.total": "I/O time, all processes",
-    "workflow.io_time_share": "I/O share of run time",
-    "workflow.io_time_share_slowest": "I/O share, slowest process",
-    _CALLED: "I/O calls, slowest process",
-    "workflow.io.bytes.read": "read",
-    "workflow.io.bytes.written": "written",
-    "workflow.io.ops.read": "reads",
-    "workflow.io.ops.write": "writes",
-    "workflow.io.ops.sync": "flushes",
-    "workflow.io.ops.metadata": "metadata operations",
-    "workflow.files.total": "files",
-}
 # Sizes have several quantiles, which usually change together.
 _QUANTILES: Final = re.compile(
     r"(.*\.(?:transfer_size\.(?:read|write)|size_distribution))\.(min|p50|p90|max)"
@@ -122,7 +105,7 @@ def figures(diff: Diff) -> list[tuple[str, str, str, str]]:
     """The run in a few lines of figure, A, B and change; figures that neither run has are left out."""
     return [
         (
-            _FIGURES.get(figure.attribute, figure.attribute),
+            KEY_FIGURES.get(figure.attribute, ("", figure.attribute))[1],
             _value(figure.before, figure.unit),
             _value(figure.after, figure.unit),
             _change(figure.change),
@@ -140,9 +123,9 @@ def weight(diff: Diff) -> str | None:
     shares: list[float] = []
     for side in ("before", "after"):
         known = {figure.attribute: getattr(figure, side) for figure in diff.figures}
-        runtime, called = known.get(_RUN_TIME), known.get(_CALLED)
-        share, slowest = (
-            known.get(f"workflow.{name}") for name in ("io_time_share", "io_time_share_slowest")
+        called = known.get(SLOWEST_CALLS)
+        runtime, share, slowest = (
+            known.get(f"workflow.{name}") for name in ("runtime_s", "io_time_share", "io_time_share_slowest")
         )
         if not runtime or called is None or share is None:
             return None
@@ -187,12 +170,8 @@ def _row(difference: Difference, alike: int = 0, others: Sequence[str] = ()) -> 
 
 
 def _io_time(difference: Difference) -> str:
-    seconds = format_seconds(difference.io_time_s)
-    return (
-        seconds
-        if difference.io_time_share is None
-        else f"{seconds} ({format_share(difference.io_time_share)})"
-    )
+    share = "" if difference.io_time_share is None else f" ({format_share(difference.io_time_share)})"
+    return format_seconds(difference.io_time_s) + share
 
 
 def _change(change: float | None) -> str:
