@@ -11,6 +11,7 @@ import re
 import textwrap
 from collections import Counter
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -20,7 +21,6 @@ from vani.schema.check import Cause, Check, CheckCounts, Judgement, Source
 RANKS: Final = {"error": 0, "warning": 1, "note": 2}
 """Levels, worst first."""
 
-_ELLIPSIS: Final = "…"
 _DIGITS: Final = re.compile(r"\d+")
 
 
@@ -123,7 +123,7 @@ def number(value: float | str) -> str:
 def cut(text: str, most: int) -> str:
     """`text` on one line, with at most `most` characters."""
     text = one_line(text)
-    return text if len(text) <= most else text[: most - 1] + _ELLIPSIS
+    return text if len(text) <= most else text[: most - 1] + "…"
 
 
 def counted(counts: dict[str, int]) -> str:
@@ -183,17 +183,9 @@ def headlines(check: Check) -> list[str]:
 def headline(check: Check) -> str:
     """`fail: 2 errors, 1 warning; 14 passed, 1 excepted, 2 unknown`."""
     counts = check.counts
-    bad = [
-        f"{count:,} {name}{'' if count == 1 else 's'}"
-        for count, name in ((counts.error, "error"), (counts.warning, "warning"), (counts.note, "note"))
-        if count
-    ]
-    rest = [f"{counts.passed:,} passed"]
-    if counts.excepted:
-        rest.append(f"{counts.excepted:,} excepted")
-    if counts.unknown:
-        rest.append(f"{counts.unknown:,} unknown")
-    return f"{check.verdict}: {', '.join(bad) or 'nothing found'}; {', '.join(rest)}"
+    bad = [f"{count:,} {name}{'' if count == 1 else 's'}" for name in RANKS if (count := getattr(counts, name))]
+    rest = [f"{count:,} {name}" for name in ("excepted", "unknown") if (count := getattr(counts, name))]
+    return f"{check.verdict}: {', '.join(bad) or 'nothing found'}; {', '.join([f'{counts.passed:,} passed', *rest])}"
 
 
 def _sources(check: Check) -> Iterator[str]:
@@ -213,15 +205,12 @@ def _sources(check: Check) -> Iterator[str]:
 def _cause(check: Check, cause: Cause) -> Iterator[str]:
     by_id = {judgement.id: judgement for judgement in check.judgements}
     of = [by_id[name] for name in cause.judgements if name in by_id]
-    yield _line(
-        f"{min((judgement.level for judgement in of), key=list(RANKS).index)} {one_line(cause.message)}"
-    )
+    worst = min((judgement.level for judgement in of), key=list(RANKS).index)
+    yield _line(f"{worst} {one_line(cause.message)}")
     for judgement in of[:_MAX_OF_CAUSE]:
-        origin = (
-            f"{one_line(judgement.check)} ({one_line(judgement.place.path)}:{judgement.place.line}): "
-            if judgement.place
-            else ""
-        )
+        origin = ""
+        if judgement.place:
+            origin = f"{one_line(judgement.check)} ({one_line(judgement.place.path)}:{judgement.place.line}): "
         yield _line(origin + one_line(judgement.message), "  - ", "    ")
     if len(of) > _MAX_OF_CAUSE:
         yield f"  - {len(of) - _MAX_OF_CAUSE:,} more (--format json lists all)"
@@ -286,12 +275,10 @@ def in_repository(check: Check, *, folder: Path) -> Check:
         The base of relative paths: the command's working directory. Paths outside the repository are unchanged.
     """
     root = root_of(folder)
-    known: dict[str, str] = {}
 
+    @cache
     def seen(path: str) -> str:
-        if path not in known:
-            known[path] = _relative(path, folder, root)
-        return known[path]
+        return _relative(path, folder, root)
 
     def source(original: Source) -> Source:
         return original.model_copy(update={"path": seen(original.path)})

@@ -25,20 +25,7 @@ from typing import Any, Final
 from urllib.parse import quote
 
 from vani.errors import one_line
-from vani.render.check import (
-    RANKS,
-    blocks,
-    cause_line,
-    counted,
-    cut,
-    details,
-    findings,
-    fingerprint,
-    number,
-    place,
-    text_of,
-    verdict_line,
-)
+from vani.render import check as checks
 from vani.render.table import escaped, markdown_table
 from vani.render.wording import measured_gain
 from vani.schema.advice import Advice, Recommendation
@@ -67,7 +54,7 @@ def to_github(check: Check, **_: object) -> str:
 
     That line appears if failures are left out or could not be judged. Nothing is written if everything passes.
     """
-    failed = _of_each_check_first(findings(check))
+    failed = _of_each_check_first(checks.findings(check))
     shown = failed[:MAX_ANNOTATIONS]
     # The line about the rest is also a notice, and would be the eleventh.
     if all(judgement.level == "note" for judgement in shown):
@@ -76,7 +63,8 @@ def to_github(check: Check, **_: object) -> str:
     left = failed[len(shown) :]
     unknown = check.counts.unknown
     if left or unknown:
-        rest = counted(_by_level(left))
+        levels: Counter[str] = Counter(judgement.level for judgement in left)
+        rest = checks.counted({level: levels[level] for level in checks.RANKS})
         text = f"{len(left)} more: {rest}" if left else ""
         if unknown:
             text += f"{'; ' if text else ''}{unknown} could not be judged"
@@ -91,14 +79,9 @@ def _of_each_check_first(failed: Iterable[Judgement]) -> list[Judgement]:
     seen: Counter[tuple[str, str]] = Counter()
     turns = []
     for judgement in failed:
-        turns.append((RANKS[judgement.level], seen[judgement.level, judgement.check], judgement))
+        turns.append((checks.RANKS[judgement.level], seen[judgement.level, judgement.check], judgement))
         seen[judgement.level, judgement.check] += 1
     return [judgement for _, _, judgement in sorted(turns, key=lambda turn: turn[:2])]
-
-
-def _by_level(judgements: Iterable[Judgement]) -> dict[str, int]:
-    counts: Counter[str] = Counter(judgement.level for judgement in judgements)
-    return {level: counts[level] for level in RANKS}
 
 
 def _annotation(judgement: Judgement) -> str:
@@ -108,22 +91,19 @@ def _annotation(judgement: Judgement) -> str:
         "line": str(max(1, judgement.place.line)),
     }  # fmt: skip
     properties = position | {
-        "title": cut(f"{judgement.check or 'vani check'} ({judgement.level})", _MAX_TITLE),
+        "title": checks.cut(f"{judgement.check or 'vani check'} ({judgement.level})", _MAX_TITLE),
     }
-    return _command(_COMMANDS[judgement.level], properties, cut(judgement.message, _MAX_TEXT))
+    return _command(_COMMANDS[judgement.level], properties, checks.cut(judgement.message, _MAX_TEXT))
 
 
 def _command(name: str, properties: dict[str, str], message: str) -> str:
-    pairs = ",".join(f"{key}={_property(value)}" for key, value in properties.items())
+    escapes = str.maketrans({":": "%3A", ",": "%2C"})
+    pairs = ",".join(f"{key}={_data(value).translate(escapes)}" for key, value in properties.items())
     return f"::{name} {pairs}::{_data(message)}"
 
 
 def _data(text: str) -> str:
     return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
-
-
-def _property(text: str) -> str:
-    return _data(text).replace(":", "%3A").replace(",", "%2C")
 
 
 def summary(check: Check) -> str:
@@ -136,9 +116,9 @@ def summary(check: Check) -> str:
         f"## {badge} vani check",
         "",
         *([] if check.damage is None else [_escaped(check.damage), ""]),
-        *(f"- {_escaped(cut(finding.message, _MAX_TEXT))}" for finding in findings(check)[:MAX_ANNOTATIONS]),
+        *(f"- {_escaped(checks.cut(each.message, _MAX_TEXT))}" for each in checks.findings(check)[:MAX_ANNOTATIONS]),
         *([""] if check.counts.error + check.counts.warning + check.counts.note else []),
-        f"{verdict_line(check)} (fails on: {check.fail_on})",
+        f"{checks.verdict_line(check)} (fails on: {check.fail_on})",
         "",
         *([] if check.times is None else [_escaped(check.times.sentence), ""]),
         f"Profile {', '.join(_code(run.path) for run in check.runs or [check.profile])}"
@@ -163,13 +143,13 @@ def summary(check: Check) -> str:
     left = check.judgements[len(rows) :]
     if left:
         counts = Counter(_STATUSES[judgement.status] for judgement in left)
-        by_status = counted({name: counts[name] for name in _STATUSES.values()})
+        by_status = checks.counted({name: counts[name] for name in _STATUSES.values()})
         tail = ["", f"{len(left)} rows are left out ({by_status}): the summary of a step is limited to 1 MiB."]
     return "\n".join([*head, *rows, *tail]) + "\n"
 
 
 def _row(judgement: Judgement) -> str:
-    text = text_of(judgement) if judgement.status == "fail" else judgement.message
+    text = checks.text_of(judgement) if judgement.status == "fail" else judgement.message
     if judgement.excepted is not None:
         text += f" (until {judgement.excepted.until}: {judgement.excepted.reason})"
     cells = [
@@ -177,11 +157,11 @@ def _row(judgement: Judgement) -> str:
         judgement.level,
         _code(judgement.check),
         _code(judgement.target or judgement.attribute or ""),
-        _code("" if judgement.value is None else number(judgement.value)),
+        _code("" if judgement.value is None else checks.number(judgement.value)),
         _code(judgement.limit or ""),
-        _code("" if judgement.baseline is None else number(judgement.baseline)),
+        _code("" if judgement.baseline is None else checks.number(judgement.baseline)),
         "" if judgement.change is None else _escaped(f"{judgement.change:+.1%}"),
-        _escaped(cut(text, _MAX_CELL)),
+        _escaped(checks.cut(text, _MAX_CELL)),
     ]
     return f"| {' | '.join(cells)} |"
 
@@ -194,7 +174,7 @@ def _escaped(text: str) -> str:
 
 def _code(text: str) -> str:
     """Text in a code font. Backticks cannot be used: within them no escape keeps a backslash before a bar."""
-    return f"<code>{_escaped(cut(text, _MAX_CELL))}</code>" if text else ""
+    return f"<code>{_escaped(checks.cut(text, _MAX_CELL))}</code>" if text else ""
 
 
 # --- GitLab: a code quality report ------------------------------------------------------------------
@@ -208,13 +188,13 @@ _MAX_LINE: Final = 1024
 def to_gitlab(check: Check, **_: object) -> str:
     """Write an entry per cause and per uncaused failure, worst first; exceptions and unknowns are not defects."""
     entries = []
-    for finding in findings(check):
-        path, line = place(check, finding)
+    for finding in checks.findings(check):
+        path, line = checks.place(check, finding)
         entries.append(
             {
-                "description": cut(finding.message, _MAX_LINE) or "a check failed",
-                "check_name": cut(finding.check, 255) or "check",
-                "fingerprint": fingerprint(finding),
+                "description": checks.cut(finding.message, _MAX_LINE) or "a check failed",
+                "check_name": checks.cut(finding.check, 255) or "check",
+                "fingerprint": checks.fingerprint(finding),
                 "severity": _GITLAB_SEVERITIES[finding.level],
                 "location": {"path": _in_repository(path), "lines": {"begin": line}},
             }
@@ -244,7 +224,7 @@ def to_junit(check: Check, *, version: str) -> str:
     suites: dict[str, list[Judgement]] = {}
     for judgement in check.judgements:
         suites.setdefault(judgement.check, []).append(judgement)
-    failures = sum(blocks(check, judgement) for judgement in check.judgements)
+    failures = sum(checks.blocks(check, judgement) for judgement in check.judgements)
     total = {"tests": str(len(check.judgements)), "failures": str(failures), "errors": "0", "time": "0"}
     root = ET.Element("testsuites", {"name": "vani check", **total})
     for name, judgements in suites.items():
@@ -253,7 +233,7 @@ def to_junit(check: Check, *, version: str) -> str:
             "testsuite",
             name=one_line(name) or "check",
             tests=str(len(judgements)),
-            failures=str(sum(blocks(check, judgement) for judgement in judgements)),
+            failures=str(sum(checks.blocks(check, judgement) for judgement in judgements)),
             errors="0",
             skipped=str(sum(_skipped(check, judgement) is not None for judgement in judgements)),
             time="0",
@@ -292,8 +272,8 @@ def _case(suite: ET.Element, check: Check, judgement: Judgement) -> None:
         time="0",
     )
     cause = next((cause for cause in check.causes if judgement.id in cause.judgements), None)
-    text = text_of(judgement) if judgement.status == "fail" else one_line(judgement.message)
-    message = text if cause is None else f"{cause_line(check, cause)} ({one_line(judgement.message)})"
+    text = checks.text_of(judgement) if judgement.status == "fail" else one_line(judgement.message)
+    message = text if cause is None else f"{checks.cause_line(check, cause)} ({one_line(judgement.message)})"
     message = message or _case_name(judgement)
     reason = _skipped(check, judgement)
     if reason is not None:
@@ -309,29 +289,25 @@ def _case(suite: ET.Element, check: Check, judgement: Judgement) -> None:
 def _case_name(judgement: Judgement) -> str:
     """The id. It is unique, and is made unique again if characters had to be escaped."""
     text = one_line(judgement.id)
-    return text if text and text == judgement.id else f"{text} #{fingerprint(judgement)[:8]}".lstrip()
+    return text if text and text == judgement.id else f"{text} #{checks.fingerprint(judgement)[:8]}".lstrip()
 
 
 def _skipped(check: Check, judgement: Judgement) -> str | None:
     """Why a case counts neither as passed nor as failed; None if it does."""
     if judgement.status == "excepted":
-        return (
-            "excepted"
-            if judgement.excepted is None
-            else f"excepted until {one_line(judgement.excepted.until)}"
-        )
+        return "excepted" + (f" until {one_line(judgement.excepted.until)}" if judgement.excepted else "")
     if judgement.status == "unknown":
         return "could not be judged"
-    if judgement.status == "fail" and not blocks(check, judgement):
+    if judgement.status == "fail" and not checks.blocks(check, judgement):
         return f"{judgement.level}, below --fail-on {check.fail_on}"
     return None
 
 
 def _case_text(check: Check, judgement: Judgement, message: str) -> str:
-    path, line = place(check, judgement)
+    path, line = checks.place(check, judgement)
     lines = [
         message,
-        *(f"{name}: {text}" for name, text in details(judgement)),
+        *(f"{name}: {text}" for name, text in checks.details(judgement)),
         f"place: {one_line(path)}:{line}",
     ]
     return _without_attachments("\n".join(lines))
@@ -408,7 +384,7 @@ def to_sarif(check: Check, *, version: str) -> str:
     id, so that an alert remains the same when values, limits and lines change.
     """
     results = [
-        *findings(check),
+        *checks.findings(check),
         *(judgement for judgement in check.judgements if judgement.status == "excepted"),
     ]
     rules = _rules([*check.judgements, *results])
@@ -456,7 +432,7 @@ def _rules(judgements: Iterable[Judgement]) -> Rules:
 
 def _rule_id(name: str) -> str:
     """The name, made unique again if control characters were escaped or it was cut."""
-    text = cut(name, _MAX_NAME) or "check"
+    text = checks.cut(name, _MAX_NAME) or "check"
     if text == name:
         return text
     # Only another team's policy gets here; readable names are unchanged.
@@ -468,13 +444,13 @@ def _rule(id_: str, judgement: Judgement) -> dict[str, Any]:
     what = one_line(judgement.attribute or judgement.kind)
     title = f"{what} {one_line(judgement.limit)}" if judgement.limit else what
     help_ = [
-        f"{name}: {text}" for name, text in details(judgement) if name in ("attribute", "allowed", "reason")
+        f"{name}: {text}" for name, text in checks.details(judgement) if name in ("attribute", "allowed", "reason")
     ]
     return {
         "id": id_,
         "name": id_,
-        "shortDescription": {"text": cut(title, _MAX_DESCRIPTION)},
-        "fullDescription": {"text": cut(judgement.reason or title, _MAX_DESCRIPTION)},
+        "shortDescription": {"text": checks.cut(title, _MAX_DESCRIPTION)},
+        "fullDescription": {"text": checks.cut(judgement.reason or title, _MAX_DESCRIPTION)},
         "defaultConfiguration": {"level": judgement.level},
         "help": {"text": "\n".join(help_) or title},
         "properties": {
@@ -486,7 +462,7 @@ def _rule(id_: str, judgement: Judgement) -> dict[str, Any]:
 
 def _result(check: Check, judgement: Judgement, rules: Rules) -> dict[str, Any]:
     index, rule = rules[judgement.check]
-    mark = fingerprint(judgement)
+    mark = checks.fingerprint(judgement)
     result: dict[str, Any] = {
         "ruleId": rule["id"],
         "ruleIndex": index,
@@ -531,13 +507,13 @@ def _unknown(check: Check, judgement: Judgement, rules: Rules) -> dict[str, Any]
 
 
 def _message(judgement: Judgement) -> str:
-    text = judgement.message if judgement.status == "fail" else text_of(judgement)
+    text = judgement.message if judgement.status == "fail" else checks.text_of(judgement)
     # `[text](target)` is a link in SARIF messages; names from a trace must not become links.
     return text.replace("](", "] (")
 
 
 def _location(check: Check, judgement: Judgement) -> dict[str, Any]:
-    path, line = place(check, judgement)
+    path, line = checks.place(check, judgement)
     location: dict[str, Any] = {
         "physicalLocation": {"artifactLocation": {"uri": uri(path)}, "region": {"startLine": line}}
     }

@@ -77,7 +77,6 @@ def print_profile(
     console: Console,
     *,
     saved: Path | None = None,
-    program: str = "vani",
     next_steps: bool = True,
     diagnosis: Sequence[Observation] = (),
 ) -> None:
@@ -87,8 +86,6 @@ def print_profile(
     ----------
     saved
         Path of the written profile, for the next step.
-    program
-        The command typed for `vani`, quoted for a shell.
     next_steps
         Print the next step.
     diagnosis
@@ -110,7 +107,7 @@ def print_profile(
         for observed in answers.observation_lines(diagnosis, console.width - 3):
             line(console, f"   {observed}")
     if next_steps:
-        _next(profile, console, saved, program)
+        _next(profile, console, saved)
 
 
 def _lines(profile: Profile, room: int) -> list[tuple[str, str]]:
@@ -191,15 +188,11 @@ def _remarks(profile: Profile) -> list[str]:
         remarks.append(f"some process is in I/O for {low} to {high}: counts do not record when each call took place")
     if profile.provenance.get("traces.path", "").startswith("copies"):
         remarks.append(profile.provenance["traces.path"])
-    sides = [
-        side
-        for side, rate in (
-            ("read", profile.workflow.io.bandwidth.read),
-            ("write", profile.workflow.io.bandwidth.write),
-        )
-        if rate is None and f"io.bandwidth.{side}" in profile.provenance
-    ]
-    if sides and profile.workflow.runtime_s is not None:
+    rates = profile.workflow.io.bandwidth
+    is_impossible = any(
+        getattr(rates, side) is None and f"io.bandwidth.{side}" in profile.provenance for side in ("read", "write")
+    )
+    if is_impossible and profile.workflow.runtime_s is not None:
         remarks.append("more was requested than can have been moved in that time: no rate is given")
     past = profile.workflow.io.past_end.read
     if past:
@@ -222,23 +215,23 @@ def _unseen(entry: Unseen, stated: str) -> str:
     return f"{before}{listed}{rest}{after}".strip()
 
 
-def _next(profile: Profile, console: Console, saved: Path | None, program: str) -> None:
+def _next(profile: Profile, console: Console, saved: Path | None) -> None:
     verdict, is_saved = verdict_of(profile), saved is not None and str(saved) != "-"
     name = shlex.quote(one_line(str(saved)))
     if profile.workflow.runtime_s is None or not profile.workflow.io.ops.all or verdict.matters == "open":
         _labelled(console, "Next", one_line(verdict.remedy or ""))
         if verdict.matters == "open" and profile.workflow.io.time_s.total and is_saved:
-            line(console, f"{'':<{_LABEL}}recorded part: {program} advise {name}")
+            line(console, f"{'':<{_LABEL}}recorded part: vani advise {name}")
         return
     if not is_saved:
         _labelled(console, "Next", "save it with -o profile.yaml, then vani advise profile.yaml")
         return
     head = Text(f"{'Next':<{_LABEL}}", style="bold")
     if verdict.matters == "no":
-        line(console, head.append(f"{verdict.remedy}    details: {program} advise {name}", "not bold"))
+        line(console, head.append(f"{verdict.remedy}    details: vani advise {name}", "not bold"))
         return
     system = "" if profile.storage.shared.type else " --system NAME"
-    command, page = f"{program} advise {name}{system}", f"page: {program} report {name} -o report.html"
+    command, page = f"vani advise {name}{system}", f"page: vani report {name} -o report.html"
     # Lines to copy are never wrapped.
     if _LABEL + len(command) + len(page) + 4 <= console.width:
         line(console, head.append(f"{command}    {page}", "not bold"))

@@ -77,8 +77,8 @@ def layers(profile: Profile, heat: HeatMap | None) -> Drawing | str:
     else:
         caption = (
             "Seconds in file-system calls, summed over processes, by kind of call. Long bars of metadata are opens, "
-            "closes, seeks and stats rather than data"
-            "; sync is flushing, such as fsync. Time in the libraries above needs the decoded calls."
+            "closes, seeks and stats rather than data; sync is flushing, such as fsync. Time in the libraries above "
+            "needs the decoded calls."
         )
     said = "; ".join(
         f"{layer}: " + ", ".join(f"{v['kind']} {format_seconds(v['seconds'])}" for v in values if v["layer"] == layer)
@@ -130,7 +130,10 @@ def ops(profile: Profile) -> Drawing | str:
     if not rows:
         return "there is no file-system call"
     counts, seconds = _counts(profile.workflow.io), _seconds(profile.workflow.io)
-    timed = any(seconds)
+    timed, measured, times = any(seconds), "alone: the profile has no times.", ""
+    if timed:
+        measured = "and by how long they take. The two often disagree; what costs is time."
+        times = f"; their time, {format_seconds(sum(seconds))} summed over processes, is {_composition(seconds)}"
     shares = [[amount / sum(amounts) for amount in amounts] for _, _, amounts in rows]
     values = encoding.stacked(shares, measure="share")
     for value in values:
@@ -139,11 +142,7 @@ def ops(profile: Profile) -> Drawing | str:
         value["amount"] = encoding.number(amount)
         value["text"] = format_seconds(amount) if is_time else counted(int(amount), "call")
     params, y = encoding.numbered("row", [label for label, _, _ in rows])
-    axis = {
-        "title": "share of calls" + (", of their time" if timed else ""),
-        "labelExpr": encoding.SHARE,
-        "tickCount": 5,
-    }
+    axis = encoding.share_axis("share of calls" + (", of their time" if timed else ""))
     spec = encoding.chart(
         values,
         26 * len(rows) + 10,
@@ -161,18 +160,8 @@ def ops(profile: Profile) -> Drawing | str:
     )
     return Drawing(
         caption="Shares of reads, writes, flushing (sync: fsync and its kin) and metadata calls (open, close, stat, "
-        "seek, ...), by how many calls there are "
-        + (
-            "and by how long they take. The two often disagree; what costs is time."
-            if timed
-            else "alone: the profile has no times."
-        ),
-        description=f"The workload's {sum(counts):,} file-system calls are {_composition(counts)}"
-        + (
-            f"; their time, {format_seconds(sum(seconds))} summed over processes, is {_composition(seconds)}."
-            if timed
-            else "."
-        ),
+        f"seek, ...), by how many calls there are {measured}",
+        description=f"The workload's {sum(counts):,} file-system calls are {_composition(counts)}{times}.",
         spec=spec,
         table=(
             ("entity", *encoding.CALL_KINDS, "unit"),
@@ -256,14 +245,9 @@ def call_times(profile: Profile, heat: HeatMap) -> Drawing | str:
         200,
         mark={"type": "bar"},
         encoding={
-            "x": encoding.ordered(
-                "lasts",
-                sort=bins,
-                scale={"domain": bins, "paddingInner": 0.25},
-                axis={"title": "a call takes", "labelAngle": angle},
-            ),
+            "x": encoding.binned("lasts", bins, "a call takes", labelAngle=angle),
             "xOffset": encoding.category("measure", scale=measures),
-            "y": encoding.quantity("share", axis={"title": "share", "labelExpr": encoding.SHARE, "tickCount": 5}),
+            "y": encoding.quantity("share", axis=encoding.share_axis("share")),
             "color": encoding.colour(None, (kind for _, kind in sums)),
             # Pale and full colours distinguish number from time without a second scale.
             "opacity": encoding.category("measure", scale={**measures, "range": [0.5, 1]}, legend=None),
@@ -391,12 +375,7 @@ def _bars_and_rates(
     values: Sequence[dict[str, Any]], bins: Sequence[str], kinds: list[str], *, with_rates: bool
 ) -> dict[str, Any]:
     shared = {
-        "x": encoding.ordered(
-            "size",
-            sort=bins,
-            scale={"domain": bins, "paddingInner": 0.25},
-            axis={"title": "request size (bytes)", **encoding.size_labels(bins)},
-        ),
+        "x": encoding.binned("size", bins, "request size (bytes)", **encoding.size_labels(bins)),
         "xOffset": encoding.category("kind", sort=kinds, scale={"domain": kinds}),
     }
     tooltip = [
@@ -444,13 +423,11 @@ def _one_size(profile: Profile, kind: str, size: str, total: int, rates: Rates) 
     """Text about one bar."""
     requests = getattr(profile.workflow.io.transfer_size, kind)
     rate = rates.get((kind, size), (None, None))[0]
-    request = (
-        "an unknown number of bytes"
-        if size == "unknown"
-        else f"{format_bytes(requests.min)} each"
-        if requests.min == requests.max
-        else f"{format_bytes(requests.min)} to {format_bytes(requests.max)}"
-    )
+    request = f"{format_bytes(requests.min)} to {format_bytes(requests.max)}"
+    if size == "unknown":
+        request = "an unknown number of bytes"
+    elif requests.min == requests.max:
+        request = f"{format_bytes(requests.min)} each"
     return f"All {total:,} {kind}s request {request}" + (f", at {format_rate(rate)} of one process." if rate else ".")
 
 

@@ -139,6 +139,7 @@ def theme(dark: bool, paper: bool = False, letters: int = 12) -> dict[str, Any]:
     # Large amounts are bright on dark and dark on light, so that they stand out.
     ramp = _VIRIDIS if dark else _VIRIDIS[::-1]
     font = "Helvetica, Arial, 'Liberation Sans', sans-serif"
+    words = {"labelColor": ink, "titleColor": ink, "labelFontSize": size}
     return {
         "background": "#ffffff" if paper else "transparent",
         "font": font,
@@ -146,9 +147,7 @@ def theme(dark: bool, paper: bool = False, letters: int = 12) -> dict[str, Any]:
         "view": {"stroke": None},
         "mark": {"color": (_ON_DARK if dark else _ON_LIGHT)[0]},
         "axis": {
-            "labelColor": ink,
-            "titleColor": ink,
-            "labelFontSize": size,
+            **words,
             "titleFontSize": size + 1,
             "titleFontWeight": "normal",
             "gridColor": line,
@@ -162,9 +161,7 @@ def theme(dark: bool, paper: bool = False, letters: int = 12) -> dict[str, Any]:
         "axisY": {"labelPadding": 6},
         "axisX": {"labelBound": True},
         "legend": {
-            "labelColor": ink,
-            "titleColor": ink,
-            "labelFontSize": size,
+            **words,
             "titleFontSize": size,
             "titleFontWeight": "normal",
             "orient": "top",
@@ -174,7 +171,7 @@ def theme(dark: bool, paper: bool = False, letters: int = 12) -> dict[str, Any]:
             "labelLimit": 220,
             "titleLimit": 400,
         },
-        "header": {"labelColor": ink, "titleColor": ink, "labelFontSize": size},
+        "header": words,
         "title": {"color": ink, "subtitleColor": soft, "fontSize": size + 3, "anchor": "start"},
         "text": {"color": ink, "fontSize": size},
         "rule": {"color": soft},
@@ -186,13 +183,7 @@ def theme(dark: bool, paper: bool = False, letters: int = 12) -> dict[str, Any]:
         },
         "style": {
             "ink": {"fill": ink, "color": ink},
-            "halo": {
-                "fill": ground,
-                "color": ground,
-                "stroke": ground,
-                "strokeWidth": 4,
-                "strokeJoin": "round",
-            },
+            "halo": {**dict.fromkeys(("fill", "color", "stroke"), ground), "strokeWidth": 4, "strokeJoin": "round"},
             "frame": {"stroke": soft, "fill": None},
             "mean": {"stroke": ink, "color": ink},
             "outlined": {"stroke": ground, "strokeWidth": 1.5},
@@ -299,11 +290,8 @@ def to_svg(drawing: Drawing, *, width_mm: float = 160, style: Style = "paper", *
 
 def _on_paper(svg: str) -> str:
     """Declare the image's units as points, so that it has the requested width where it is inserted."""
-
-    def in_points(tag: re.Match[str]) -> str:
-        return re.sub(r'\b(width|height)="([\d.]+)"', r'\1="\2pt"', tag[0])
-
-    return re.sub(r"<svg\b[^>]*>", in_points, svg, count=1)
+    begin, tag, rest = re.split(r"(<svg\b[^>]*>)", svg, maxsplit=1)
+    return begin + re.sub(r'\b(width|height)="([\d.]+)"', r'\1="\2pt"', tag) + rest
 
 
 def own_names(svg: str, kind: str) -> str:

@@ -103,6 +103,12 @@ def bars(
     }
 
 
+def mean_line(value: dict[str, float], at: dict[str, Any]) -> dict[str, Any]:
+    """A layer with a dashed line at a value."""
+    mark = {"type": "rule", "style": "mean", "strokeDash": [4, 3]}
+    return {"data": {"values": [value]}, "mark": mark, "encoding": at}
+
+
 def logarithmic(value: int, most: int) -> float:
     """Position 0..1 on a logarithmic scale whose 0 is a millionth of the maximum."""
     return max(0.0, 1 + math.log10(value / most) / 6) if value and most else 0.0
@@ -193,6 +199,17 @@ def seconds_axis(title: str) -> dict[str, Any]:
 def size_axis(title: str, per_second: bool = False) -> dict[str, Any]:
     """Axis of bytes, or of bytes per second."""
     return {"title": title, "labelExpr": BYTES + (" + '/s'" if per_second else ""), "tickCount": 5}
+
+
+def share_axis(title: str) -> dict[str, Any]:
+    """Axis of shares, in percent."""
+    return {"title": title, "labelExpr": SHARE, "tickCount": 5}
+
+
+def binned(field: str, bins: Sequence[str], title: str, **axis: Any) -> dict[str, Any]:
+    """Horizontal position in bins, with room for bars side by side in each."""
+    scale = {"domain": bins, "paddingInner": 0.25}
+    return ordered(field, sort=bins, scale=scale, axis={"title": title, **axis})
 
 
 def up_to(most: float, text_px: int) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from typing import Any
 
 from vani.render.plots import encoding
 from vani.render.plots.drawing import Drawing, plot
-from vani.render.report.file_tables import FileGroup, file_groups
+from vani.render.report.file_tables import PATTERNS, FileGroup, file_groups
 from vani.schema.profile import IOStats, Profile
 from vani.schema.saved_profile import IOSummary
 from vani.units import counted, format_bytes, format_seconds, format_share
@@ -49,11 +49,9 @@ def files(profile: Profile) -> Drawing | str:
     tooltip = [encoding.category("name"), encoding.category("kind"), encoding.quantity("seconds", format=",.6~g")]
     totals = [encoding.text(ends, {"y": _rows(rows), "x": {**x, "field": "to"}}, "text", dx=5, dy=8)]
     listed, all_files = len(profile.files), profile.dataset.files
-    cut = (
-        f" The profile lists {listed:,} of {all_files:,} files, those with most I/O time."
-        if all_files is not None and listed < all_files
-        else ""
-    )
+    cut = ""
+    if all_files is not None and listed < all_files:
+        cut = f" The profile lists {listed:,} of {all_files:,} files, those with most I/O time."
     total = sum(sum(by_kind) for _, by_kind in costs)
     first, of_first = costs[0]
     return Drawing(
@@ -120,7 +118,6 @@ def _bytes(group: FileGroup) -> int:
 
 # --- access patterns (paper, tables V and VII) -------------------------------------------------------
 
-PATTERNS = ("consecutive", "sequential", "strided", "random")
 _MEANINGS = {
     "consecutive": "each begins where the one before ended, by process and file",
     "sequential": "each begins further on than the one before ended, by process and file",
@@ -162,7 +159,7 @@ def access_patterns(profile: Profile) -> Drawing | str:
     x = {
         "type": "quantitative",
         "scale": {"domain": [0, 1]},
-        "axis": {"title": "share of reads and writes", "labelExpr": encoding.SHARE, "tickCount": 5},
+        "axis": encoding.share_axis("share of reads and writes"),
     }
     legend = {"title": None, "symbolType": "square"}
     tooltip = [
@@ -243,20 +240,14 @@ def file_sizes(profile: Profile) -> Drawing | str:
         "encoding": {**channels, "text": {"field": "files", "format": ","}},
     }
     unknown = (profile.dataset.files or 0) - sizes.known
-    spread = (
-        f", from {format_bytes(sizes.min)} to {format_bytes(sizes.max)}, half of them up to {format_bytes(sizes.p50)}: "
-        if sizes.min != sizes.max
-        else f", {format_bytes(sizes.max)}: "
-    )
+    spread = format_bytes(sizes.max)
+    if sizes.min != sizes.max:
+        spread = f"from {format_bytes(sizes.min)} to {spread}, half of them up to {format_bytes(sizes.p50)}"
+    left_out = f" The size of {counted(unknown, 'further file')} is not known: most such files were only read."
     return Drawing(
         caption="How many files of the data set are how large. Many small files cost opens and closes rather than "
-        "bandwidth; they can be packed together."
-        + (
-            f" The size of {counted(unknown, 'further file')} is not known: most such files were only read."
-            if unknown > 0
-            else ""
-        ),
-        description=f"{counted(sizes.known, 'file')} of known size{spread}"
+        "bandwidth; they can be packed together." + (left_out if unknown > 0 else ""),
+        description=f"{counted(sizes.known, 'file')} of known size, {spread}: "
         + ", ".join(f"{v['size']}: {v['files']:,}" for v in values if v["files"])
         + ".",
         spec=encoding.chart(values, 200, layer=[bars, counts]),
@@ -287,13 +278,8 @@ def targets(profile: Profile) -> Drawing | str:
     params, y = encoding.numbered("row", names)
     x = encoding.quantity("from", axis=encoding.seconds_axis("time of a process in a file, mean over the files"))
     typical = [(mount.median_read_s or 0) + (mount.median_write_s or 0) for mount, _ in known]
-    median: Sequence[dict[str, Any]] = [{"seconds": encoding.number(typical[0])}]
     bars = encoding.bars(values, y, x, encoding.category("kind"), encoding.quantity("seconds", format=",.4~g"))
-    line = {
-        "data": {"values": median},
-        "mark": {"type": "rule", "style": "mean", "strokeDash": [4, 3]},
-        "encoding": {"x": {**x, "field": "seconds"}},
-    }
+    line = encoding.mean_line({"seconds": encoding.number(typical[0])}, {"x": {**x, "field": "seconds"}})
     slowest = known[0][1]
     return Drawing(
         caption="Time of a process in reads and writes of a file on each Lustre target, slowest first; the dashed line "

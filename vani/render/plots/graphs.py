@@ -83,11 +83,9 @@ def apps(profile: Profile) -> Drawing | str:
         )
         for d in edges
     ]
-    cut = (
-        f" Of {len(profile.apps)} apps and {len(dependencies)} dependencies, {len(shown)} and {len(edges)} are shown."
-        if len(shown) < len(profile.apps) or len(edges) < len(dependencies)
-        else ""
-    )
+    cut, all_ = "", f"{len(profile.apps)} apps and {len(dependencies)} dependencies"
+    if len(shown) < len(profile.apps) or len(edges) < len(dependencies):
+        cut = f" Of {all_}, {len(shown)} and {len(edges)} are shown."
     said = "; ".join(
         f"{encoding.name(d.producer, 24)} to {encoding.name(d.consumer, 24)} {_moved(d.bytes_read)}" for d in edges[:8]
     )
@@ -117,10 +115,8 @@ def _tooltip(app: App) -> str:
     own = app.process_dependencies
     inside = ""
     if own is not None and own.edges:
-        inside = (
-            f"; its processes depend on each other: {_PATTERNS.get(own.pattern, own.pattern)} "
-            f"({counted(own.edges, 'pair')}, {counted(own.files, 'file')})"
-        )
+        amount = f"({counted(own.edges, 'pair')}, {counted(own.files, 'file')})"
+        inside = f"; its processes depend on each other: {_PATTERNS.get(own.pattern, own.pattern)} {amount}"
     files = "unknown files" if app.files.total is None else counted(app.files.total, "file")
     return (
         f"{encoding.name(app.name)}: {format_bytes(app.io.bytes.read)} read, {format_bytes(app.io.bytes.written)} "
@@ -233,18 +229,9 @@ def _graph(nodes: Sequence[Node], edges: Sequence[Edge]) -> dict[str, Any]:
         "mark": {"type": "point", "filled": True, "opacity": 1},
         "encoding": {"x": x, "y": y, "size": encoding.quantity("size", scale=None), **tip},
     }
+    below, limit = {"x": x, "y": {**y, "field": "below"}}, {"expr": "min(230, datum.room * width - 6)"}
     texts = [
-        {
-            "mark": {
-                "type": "text",
-                "style": style,
-                "dy": dy,
-                "fontWeight": "bold" if field == "name" else "normal",
-                "limit": {"expr": "min(230, datum.room * width - 6)"},
-                "aria": style == "ink",
-            },
-            "encoding": {"x": x, "y": {**y, "field": "below"}, "text": {"field": field}},
-        }
+        _text(style, below, field, dy=dy, fontWeight="bold" if field == "name" else "normal", limit=limit)
         for style in ("halo", "ink")
         for field, dy in (("name", 9), ("detail", 23))
     ]
@@ -255,6 +242,14 @@ def _graph(nodes: Sequence[Node], edges: Sequence[Edge]) -> dict[str, Any]:
         # Angles are measured on the page, and depend on its width.
         spec["params"] = [{"name": "depth", "value": encoding.number(bottom)}]
     return spec
+
+
+def _text(style: str, at: dict[str, Any], field: str, **mark: Any) -> dict[str, Any]:
+    """A layer of texts: first their halo, which covers lines, then their ink, which alone is read out."""
+    return {
+        "mark": {"type": "text", "style": style, **mark, "aria": style == "ink"},
+        "encoding": {**at, "text": {"field": field}},
+    }
 
 
 def _positions(by_depth: Sequence[Sequence[str]]) -> tuple[dict[str, tuple[float, float]], dict[str, float]]:
@@ -467,19 +462,13 @@ def _flow(
     texts = [
         {
             "data": {"values": [{k: v[k] for k in ("x", "y", field)} for v in nodes if v["side"] == side]},
-            "mark": {
-                "type": "text",
-                "style": style,
-                "align": align,
-                "dy": dy,
-                "dx": {"left": -6, "right": 6}.get(align, 0),
-                # Names at the sides and files in the middle share the width of a narrow page.
-                "limit": {"expr": f"min(210, {0.42 if align == 'center' else 0.26} * width)"},
-                "aria": style == "ink",
-            },
-            "encoding": {"x": x, "y": y, "text": {"field": field}},
+            # Names at the sides and files in the middle share the width of a narrow page.
+            **_text(
+                style, {"x": x, "y": y}, field, align=align, dy=dy, dx=dx,
+                limit={"expr": f"min(210, {0.26 if dx else 0.42} * width)"},
+            ),
         }
-        for side, align in (("write", "left"), ("file", "center"), ("read", "right"))
+        for side, align, dx in (("write", "left", -6), ("file", "center", 0), ("read", "right", 6))
         if side == "file" or sides[side]
         for field, dy in (("text", -12), ("detail", 15))
         for style in ("halo", "ink")

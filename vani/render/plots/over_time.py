@@ -192,11 +192,9 @@ def phases(profile: Profile, heat: HeatMap | None) -> Drawing | str:
     others = len(first) - len(shown)
     verb = "is" if others == 1 else "are"
     left_out = f" {counted(others, 'app')} with less I/O time {verb} left out." if others > 0 else ""
-    joined = (
-        f" {len(bars):,} phases are drawn as {len(drawn):,}: neighbours less than {format_seconds(gap)} apart are one."
-        if len(drawn) < len(bars)
-        else ""
-    )
+    joined, apart = "", f"neighbours less than {format_seconds(gap)} apart are one"
+    if len(drawn) < len(bars):
+        joined = f" {len(bars):,} phases are drawn as {len(drawn):,}: {apart}."
     repeated = any(phase.count > 1 for phase in profile.phases)
     spaced = " Repetitions are drawn evenly spaced and equally long." if repeated else ""
     inside = " Inside, some process is in calls: the fuller the colour, the longer." if bursts else ""

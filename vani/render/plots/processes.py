@@ -116,11 +116,7 @@ def _each_process(heat: HeatMap) -> Drawing:
                     ],
                 },
             },
-            {
-                "data": {"values": [{"y": 1}]},
-                "mark": {"type": "rule", "style": "mean", "strokeDash": [4, 3]},
-                "encoding": {"y": {**y, "field": "y"}},
-            },
+            encoding.mean_line({"y": 1}, {"y": {**y, "field": "y"}}),
         ],
     )
     blocks = f" Each point represents {block} ranks and shows the one with most." if block > 1 else ""
@@ -136,16 +132,16 @@ def _each_process(heat: HeatMap) -> Drawing:
             ("rank", "I/O time (s)", "bytes", "I/O time / mean", "bytes / mean"),
             tuple(sorted(sorted(rows, key=lambda r: (-r[1], r[0]))[:_MAX_TABLE_ROWS])),
         ),
-        sentence=_balanced(every, mean_s, mean_bytes, bool(mean_bytes)),
+        sentence=_balanced(every, mean_s, mean_bytes),
     )
 
 
-def _balanced(every: list[_Process], mean_s: float, mean_bytes: float, moves: bool) -> str:
+def _balanced(every: list[_Process], mean_s: float, mean_bytes: float) -> str:
     """A sentence if all processes do the same; otherwise empty."""
-    ratios = [p.io_ratio for p in every] + ([p.bytes_ratio for p in every] if moves else [])
+    ratios = [p.io_ratio for p in every] + ([p.bytes_ratio for p in every] if mean_bytes else [])
     if any(abs(ratio - 1) > _ALIKE for ratio in ratios):
         return ""
-    moved = f" and moves {format_bytes(mean_bytes)}" if moves else ""
+    moved = f" and moves {format_bytes(mean_bytes)}" if mean_bytes else ""
     return (
         f"Each of the {counted(len(every), 'rank')} spends {format_seconds(mean_s)} in I/O{moved}, none more than "
         f"{format_share(_ALIKE)} above or below the mean."

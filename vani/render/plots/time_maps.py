@@ -90,13 +90,8 @@ def _fewer_rows(heat: HeatMap, factor: int) -> HeatMap:
 
 def _one_row(rows: Sequence[HeatRow]) -> HeatRow:
     first, last = rows[0], rows[-1]
-    is_one = first.trace == last.trace and first.ranks is not None and last.ranks is not None
-    return first.model_copy(
-        update={
-            "processes": sum(row.processes for row in rows),
-            "ranks": (first.ranks[0], last.ranks[1]) if is_one and first.ranks and last.ranks else None,
-        }
-    )
+    ranks = (first.ranks[0], last.ranks[1]) if first.trace == last.trace and first.ranks and last.ranks else None
+    return first.model_copy(update={"processes": sum(row.processes for row in rows), "ranks": ranks})
 
 
 def _joined(heat: HeatMap, factor: int) -> HeatMap:
@@ -122,8 +117,7 @@ def _changed(heat: HeatMap, change: Callable[[list[list[Any]]], list[list[Any]]]
 
 def row_label(heat: HeatMap, row: HeatRow) -> str:
     """Name of the processes of a row."""
-    several = len(set(heat.app_of_trace)) > 1 or len(heat.app_of_trace) > 1
-    app = f"{encoding.name(row.app, 24)} " if several else ""
+    app = f"{encoding.name(row.app, 24)} " if len(heat.app_of_trace) > 1 else ""
     if row.ranks is None:
         return f"{app}processes {row.first_process} to {row.first_process + row.processes - 1}"
     first, last = row.ranks

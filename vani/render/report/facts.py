@@ -48,15 +48,16 @@ def identity(profile: Profile, users: Sequence[str], limits: Limits) -> tuple[Fa
     """
     tools = dict.fromkeys(tracer_of(trace.tool, trace.format) for trace in profile.traces)
     programs = dict.fromkeys(app.name for app in profile.apps)
-    nodes = profile.job.nodes
+    nodes, most = profile.job.nodes, limits.path // 4
     return (
         Fact("Run", _when(profile)),
-        Fact("Program", _some(list(programs), limits)),
-        *_command(profile, limits),
+        Fact("Program", some([*programs], most)),
+        # Few tracers record the command line.
+        *([Fact("Command", clip(profile.job.command, 2 * limits.path))] if profile.job.command else ()),
         _job(profile, limits),
-        Fact("User", _some(list(dict.fromkeys(users or filter(None, [profile.job.user]))), limits)),
+        Fact("User", some([*dict.fromkeys(users or filter(None, [profile.job.user]))], most)),
         Fact("Nodes", format_count(nodes), "" if nodes is not None else "`vani collect` records it"),
-        Fact("Traced by", _some(list(tools), limits)),
+        Fact("Traced by", some([*tools], most)),
         Fact("Trace", _state(profile)),
     )
 
@@ -75,14 +76,9 @@ def _job(profile: Profile, limits: Limits) -> Fact:
     return Fact("Job", clip(" ".join(filter(None, (profile.job.scheduler, job_id))), limits.path // 4))
 
 
-def _command(profile: Profile, limits: Limits) -> tuple[Fact, ...]:
-    """The command line, which few tracers record."""
-    command = profile.job.command
-    return (Fact("Command", clip(command, 2 * limits.path)),) if command else ()
-
-
-def _some(names: Sequence[str], limits: Limits) -> str:
-    shown = [clip(name, limits.path // 4) for name in names[:_MAX_NAMES]]
+def some(names: Sequence[str], most: int) -> str:
+    """The first names, cut to `most` characters, and the number of further ones."""
+    shown = [clip(name, most) for name in names[:_MAX_NAMES]]
     more = f" and {len(names) - _MAX_NAMES} more" if len(names) > _MAX_NAMES else ""
     return f"{', '.join(shown)}{more}" if shown else "unknown"
 
@@ -90,11 +86,8 @@ def _some(names: Sequence[str], limits: Limits) -> str:
 def _state(profile: Profile) -> str:
     if damage(profile) is not None:
         broken = sum(trace.complete is False for trace in profile.traces)
-        return (
-            f"damaged ({format_count(broken)} of {counted(len(profile.traces), 'trace')})"
-            if broken
-            else "damaged"
-        )
+        part = f" ({format_count(broken)} of {counted(len(profile.traces), 'trace')})"
+        return "damaged" + (part if broken else "")
     return "complete" if all(trace.complete for trace in profile.traces) else "not checked (no times were read)"
 
 
@@ -197,9 +190,7 @@ def remarks(profile: Profile, advice: Advice, limits: Limits) -> tuple[str, ...]
 def _blind_spots(profile: Profile) -> Iterator[str]:
     """Activity missing from the trace: the files, the probable cause, and how to record it."""
     for entry in could_matter(profile):
-        files = [clip(path, 60) for path in entry.files[:3]]
-        more = f" and {len(entry.files) - len(files)} more" if len(entry.files) > len(files) else ""
-        where = f" ({', '.join(files)}{more})" if files else ""
+        where = f" ({some(entry.files, 60)})" if entry.files else ""
         yield f"Not seen: {entry.cause}{where}. To see it: {entry.see_with}."
 
 
@@ -213,11 +204,9 @@ def _unseen_writes(profile: Profile) -> Iterator[str]:
         if edge.bytes_written is None or (edge.bytes_read and not edge.bytes_written)
     )
     if makers:
-        names = [clip(name, 40) for name in makers]
-        who = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
         yield (
-            f"Others read files of {who} to which no write is in the trace: formatted output, such as fprintf, often "
-            "leaves no record. Bytes written are more than shown."
+            f"Others read files of {some([*makers], 40)} to which no write is in the trace: formatted output, such as "
+            "fprintf, often leaves no record. Bytes written are more than shown."
         )
 
 

@@ -17,7 +17,7 @@ from vani.schema.profile import NamePattern, Profile
 from vani.schema.saved_profile import ListedFile
 from vani.units import counted, format_bytes, format_count, format_share
 
-_PATTERNS = ("consecutive", "sequential", "strided", "random")
+PATTERNS = ("consecutive", "sequential", "strided", "random")
 
 
 @dataclass(frozen=True)
@@ -269,11 +269,9 @@ def _arrays(files: Sequence[ListedFile]) -> str:
     attributes = files[0].format_attributes
     if attributes is None or any(file.format_attributes != attributes for file in files):
         return ""
-    arrays = (
-        None
-        if attributes.datasets is None
-        else f"{format_count(attributes.datasets)} array{'s'[: attributes.datasets != 1]}"
-    )
+    arrays = None
+    if attributes.datasets is not None:
+        arrays = f"{format_count(attributes.datasets)} array{'s'[: attributes.datasets != 1]}"
     dims = None if attributes.dims is None else f"{attributes.dims}-D"
     chunks = None if not attributes.chunks else f"chunks of {' x '.join(map(str, attributes.chunks))}"
     return ", ".join(filter(None, (arrays, " ".join(filter(None, (dims, attributes.type))), chunks)))
@@ -299,7 +297,7 @@ def _transfer(files: Iterable[ListedFile]) -> tables.Cell:
 
 def _access(files: Iterable[ListedFile]) -> tables.Cell:
     """The pattern of most data operations, with its share."""
-    shares = dict.fromkeys(_PATTERNS, 0.0)
+    shares = dict.fromkeys(PATTERNS, 0.0)
     operations = 0
     for file in files:
         pattern = file.io.access_pattern
@@ -307,11 +305,11 @@ def _access(files: Iterable[ListedFile]) -> tables.Cell:
             continue
         weight = file.io.ops.read + file.io.ops.write
         operations += weight
-        for name in _PATTERNS:
+        for name in PATTERNS:
             shares[name] += weight * getattr(pattern, name)
     if not operations:
         return tables.words("")
-    most = max(_PATTERNS, key=lambda name: shares[name])
+    most = max(PATTERNS, key=lambda name: shares[name])
     return tables.words(most, format_share(shares[most] / operations))
 
 

@@ -13,19 +13,8 @@ from vani.models.verdict import verdict_of
 from vani.render.plots.catalogue import draw, kinds
 from vani.render.plots.drawing import Drawing, Missing
 from vani.render.plots.time_maps import coarse
+from vani.render.report import facts as lines
 from vani.render.report import structure
-from vani.render.report.facts import (
-    Fact,
-    Item,
-    Silent,
-    answers,
-    facts,
-    identity,
-    item,
-    remarks,
-    silent,
-    summaries,
-)
 from vani.render.report.file_tables import file_groups, file_table, layout_table
 from vani.render.report.first_picture import FirstPicture, first_picture
 from vani.render.report.tables import LEVELS, Limits, Table, clip
@@ -94,7 +83,7 @@ class Verdict:
     """Whether libraries take time in which no file-system call runs."""
     remedy: str
     """The next step if the verdict is open; empty if the advice has it."""
-    basis: Item | None
+    basis: lines.Item | None
     """The rule's own method, evidence and sources."""
 
     @property
@@ -133,11 +122,11 @@ class Report:
     title: str
     damage: str
     """Loss caused by damaged traces, to be stated first; empty if they are complete."""
-    identity: tuple[Fact, ...]
+    identity: tuple[lines.Fact, ...]
     """Identity of the run."""
-    facts: tuple[Fact, ...]
+    facts: tuple[lines.Fact, ...]
     verdict: Verdict
-    answers: tuple[Fact, ...]
+    answers: tuple[lines.Fact, ...]
     """Why, when, where: a line each."""
     remarks: tuple[str, ...]
     """Reasons why numbers may mislead: time in libraries, reads past the end, ..."""
@@ -145,10 +134,10 @@ class Report:
     """None if the profile has no times, or the format shows no pictures."""
     not_over_time: str
     """Reason why there are no plots over time; empty if there are."""
-    advice: tuple[Item, ...]
+    advice: tuple[lines.Item, ...]
     """All recommendations, those to follow first."""
     things_to_do: int
-    silent: tuple[Silent, ...]
+    silent: tuple[lines.Silent, ...]
     machine: str
     contact: tuple[str, ...]
     plots: tuple[Drawing | Missing, ...]
@@ -164,7 +153,7 @@ class Report:
     sources: Sources
 
     @property
-    def todo(self) -> tuple[Item, ...]:
+    def todo(self) -> tuple[lines.Item, ...]:
         """The recommendations to follow first."""
         return self.advice[: self.things_to_do]
 
@@ -199,7 +188,7 @@ def prepare(inputs: Inputs, limits: Limits = LEVELS[0], *, with_plots: bool = Tr
     file = inputs.advice_file
     rest = ": `vani advise` writes all" if file is None else f": see {clip(file, limits.path)}"
     items = [
-        item(number, recommendation, limits, inputs.rule_findings, rest)
+        lines.item(number, recommendation, limits, inputs.rule_findings, rest)
         for number, recommendation in enumerate([*todo, *others][: limits.items], 1)
     ]
     files, notes = file_table(profile, file_groups(profile.files), limits)
@@ -215,21 +204,21 @@ def prepare(inputs: Inputs, limits: Limits = LEVELS[0], *, with_plots: bool = Tr
     # The note of the source is below the first picture; plots need not repeat it.
     heat = inputs.heat if isinstance(inputs.heat, str) else inputs.heat.model_copy(update={"note": ""})
     plots = tuple(draw(kind, profile, heat=heat) for kind in kinds()) if with_plots else ()
-    unadvised = silent(advice, inputs.rule_names, limits)
-    short = summaries(
+    unadvised = lines.silent(advice, inputs.rule_names, limits)
+    short = lines.summaries(
         profile,
         advice=len(items),
         silent=len(unadvised),
         unknown=sum(len(gap.attributes) for gap in gaps),
     )
     return Report(
-        title=_title(profile, limits),
+        title=lines.some([app.name for app in profile.apps], limits.path // 4) if profile.apps else "no app",
         damage=clip(damage(profile) or "", limits.prose),
-        identity=identity(profile, inputs.users, limits),
-        facts=facts(profile, inputs.write_time),
+        identity=lines.identity(profile, inputs.users, limits),
+        facts=lines.facts(profile, inputs.write_time),
         verdict=_verdict(inputs, limits),
-        answers=answers(profile, inputs.heat, limits),
-        remarks=remarks(profile, advice, limits),
+        answers=lines.answers(profile, inputs.heat, limits),
+        remarks=lines.remarks(profile, advice, limits),
         picture=first_picture(profile, inputs.heat) if with_plots else None,
         not_over_time=clip(inputs.heat, limits.prose) if isinstance(inputs.heat, str) else "",
         advice=tuple(items),
@@ -276,13 +265,6 @@ def _smaller(
     return tuple(drawing for drawing in maps if isinstance(drawing, Drawing))
 
 
-def _title(profile: Profile, limits: Limits) -> str:
-    names = [clip(app.name, limits.path // 4) for app in profile.apps]
-    if len(names) <= 3:
-        return ", ".join(names) or "no app"
-    return f"{', '.join(names[:3])} and {len(names) - 3} more"
-
-
 def _verdict(inputs: Inputs, limits: Limits) -> Verdict:
     first = next((entry for entry in inputs.advice.recommendations if entry.rule == MATTERS), None)
     verdict = verdict_of(inputs.profile)
@@ -297,7 +279,7 @@ def _verdict(inputs: Inputs, limits: Limits) -> Verdict:
         is_damaged=damage(inputs.profile) is not None,
         is_in_libraries=in_libraries,
         remedy=clip(_capital(verdict.remedy or ""), limits.prose) if verdict.matters in ("open", "too_short") else "",
-        basis=None if first is None else item(0, first, limits),
+        basis=None if first is None else lines.item(0, first, limits),
     )
 
 

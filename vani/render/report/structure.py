@@ -6,20 +6,8 @@ from typing import Final
 
 from vani.render.answers import costliest_metadata, numbers_of, pattern_words, place, worth_showing
 from vani.render.report import tables
+from vani.schema import profile as entities
 from vani.schema.advice import Advice
-from vani.schema.profile import (
-    App,
-    AppDependency,
-    IOStats,
-    LibraryTime,
-    MetadataKinds,
-    Phase,
-    ProcessDependencies,
-    Profile,
-    RankBalance,
-    TraceEntity,
-    extension_rows,
-)
 from vani.schema.timeline import HeatMap
 from vani.units import counted, format_count, format_number, format_seconds, format_share
 
@@ -34,10 +22,10 @@ _SHAPES = {
 _DOING = {"read": "reading", "write": "writing", "sync": "flushing"}
 
 
-def app_table(profile: Profile, limits: tables.Limits) -> tables.Table:
+def app_table(profile: entities.Profile, limits: tables.Limits) -> tables.Table:
     """The apps of the workload."""
 
-    def name(app: App) -> tables.Cell:
+    def name(app: entities.App) -> tables.Cell:
         return tables.words(tables.clip(app.name, limits.path), f"{app.instances} traces" if app.instances > 1 else "")
 
     columns = (
@@ -55,20 +43,20 @@ def app_table(profile: Profile, limits: tables.Limits) -> tables.Table:
     return tables.table_of("apps", caption, _costliest(profile.apps), columns, limits.rows)
 
 
-def balance_table(profile: Profile, limits: tables.Limits) -> tables.Table:
+def balance_table(profile: entities.Profile, limits: tables.Limits) -> tables.Table:
     """The worst process and the mean, for every app with several processes."""
     apps = [app for app in _costliest(profile.apps) if app.balance and app.processes > 1 and app.io.ops.all]
 
-    def rank(number: int | None, app: App) -> tables.Cell:
+    def rank(number: int | None, app: entities.App) -> tables.Cell:
         among = f"in one of {format_count(app.instances)} traces" if app.instances > 1 else ""
         return tables.words("every process" if number is None else f"rank {number}", among)
 
-    def slowest(app: App) -> tables.Cell:
+    def slowest(app: entities.App) -> tables.Cell:
         if app.balance is None or app.balance.slowest_io_time_s is None:
             return tables.words("unknown")
         return rank(app.balance.slowest_rank, app)
 
-    def ratio(balance: RankBalance) -> tables.Cell:
+    def ratio(balance: entities.RankBalance) -> tables.Cell:
         most, mean = balance.slowest_io_time_s, balance.mean_io_time_s
         times = most / mean if most is not None and mean else None
         return tables.Cell("unknown" if times is None else format_number(times), times)
@@ -94,7 +82,7 @@ def balance_table(profile: Profile, limits: tables.Limits) -> tables.Table:
     return tables.table_of("balance", caption, apps, columns, limits.rows)
 
 
-def layer_table(profile: Profile, limits: tables.Limits) -> tables.Table:
+def layer_table(profile: entities.Profile, limits: tables.Limits) -> tables.Table:
     """Library layers in use."""
     layers = [layer for layer in profile.interfaces or () if layer.bytes.read != 0 or layer.bytes.written != 0]
     columns = (
@@ -119,7 +107,7 @@ def _transfer(kind: str | None, collective: float | None) -> str:
     return kind if collective is None or kind != "mixed" else f"{format_share(collective)} collective"
 
 
-def phase_table(profile: Profile, limits: tables.Limits) -> tables.Table | None:
+def phase_table(profile: entities.Profile, limits: tables.Limits) -> tables.Table | None:
     """Phases with the longest I/O time; None if times are unknown."""
     if profile.phases is None:
         return None
@@ -127,7 +115,7 @@ def phase_table(profile: Profile, limits: tables.Limits) -> tables.Table | None:
         profile.phases, key=lambda phase: (-(phase.io.time_s.total or 0.0), -(phase.io.bytes.total or 0))
     )
 
-    def rhythm(phase: Phase) -> tables.Cell:
+    def rhythm(phase: entities.Phase) -> tables.Cell:
         if phase.frequency is None:
             return tables.words("unknown")
         return tables.words(phase.frequency.kind, f"{_about(phase.frequency.ops_per_process)} a process")
@@ -153,12 +141,12 @@ def phase_table(profile: Profile, limits: tables.Limits) -> tables.Table | None:
     return tables.table_of("phases", caption, order, columns, limits.rows)
 
 
-def _distance(phase: Phase) -> str:
+def _distance(phase: entities.Phase) -> str:
     period = phase.repeats.period_s if phase.repeats is not None else None
     return "" if period is None else f"{format_seconds(period)} apart"
 
 
-def _spent(phase: Phase) -> str:
+def _spent(phase: entities.Phase) -> str:
     """How a phase's time was spent, if its kind does not show it."""
     if phase.dominant is None or phase.dominant.kind == phase.kind != "metadata":
         return ""
@@ -174,7 +162,7 @@ def _about(number: float) -> str:
     return f"{number:,.0f}" if abs(number) >= 1000 else format_number(number)
 
 
-def dependency_table(profile: Profile, limits: tables.Limits) -> tables.Table | None:
+def dependency_table(profile: entities.Profile, limits: tables.Limits) -> tables.Table | None:
     """Apps and processes that read the output of others; None if the order of calls is unknown."""
     edges = profile.workflow.app_dependencies
     if edges is None:
@@ -186,23 +174,19 @@ def dependency_table(profile: Profile, limits: tables.Limits) -> tables.Table | 
         app for app in _costliest(profile.apps) if app.process_dependencies and app.process_dependencies.edges
     ]
 
-    def between(of: AppDependency | App) -> tables.Cell:
+    def between(of: entities.AppDependency | entities.App) -> tables.Cell:
         own = getattr(of, "process_dependencies", None)
         return tables.words("between processes",
             f"{_SHAPES[own.pattern]}; {_pairs(own)}") if own else tables.words("between apps")
 
-    def files(of: AppDependency | App) -> tables.Cell:
-        own = getattr(of, "process_dependencies", of)
-        return tables.count(own.files)
-
-    def moved(side: str) -> Callable[[AppDependency | App], tables.Cell]:
-        return lambda of: tables.words("") if isinstance(of, App) else tables.size(getattr(of, side))
+    def moved(side: str) -> Callable[[entities.AppDependency | entities.App], tables.Cell]:
+        return lambda of: tables.words("") if isinstance(of, entities.App) else tables.size(getattr(of, side))
 
     columns = (
-        tables.worded("Writes", lambda of: of.name if isinstance(of, App) else of.producer, limits.path),
-        tables.worded("Reads later", lambda of: of.name if isinstance(of, App) else of.consumer, limits.path),
+        tables.worded("Writes", lambda of: of.name if isinstance(of, entities.App) else of.producer, limits.path),
+        tables.worded("Reads later", lambda of: of.name if isinstance(of, entities.App) else of.consumer, limits.path),
         tables.worded("Kind", between),
-        tables.shows("Files", files),
+        tables.shows("Files", lambda of: tables.count(getattr(of, "process_dependencies", of).files)),
         tables.shows("Bytes written", moved("bytes_written")),
         tables.shows("Bytes read", moved("bytes_read")),
     )
@@ -212,7 +196,7 @@ def dependency_table(profile: Profile, limits: tables.Limits) -> tables.Table | 
     return tables.without_empty(tables.table_of("dependencies", caption, [*order, *inside], columns, limits.rows))
 
 
-def _pairs(inside: ProcessDependencies) -> str:
+def _pairs(inside: entities.ProcessDependencies) -> str:
     """`12 pairs`, `12 pairs, 2 of them known by the file only`."""
     by_file = 0
     if inside.edges_by_extents is not None:
@@ -223,7 +207,7 @@ def _pairs(inside: ProcessDependencies) -> str:
     return f"{pairs}, {by_file} of them known by the file only" if by_file else pairs
 
 
-def folder_table(profile: Profile, limits: tables.Limits) -> tables.Table | None:
+def folder_table(profile: entities.Profile, limits: tables.Limits) -> tables.Table | None:
     """Folders with the longest metadata time; None if the profile does not list them."""
     folders = profile.folders
     if folders is None:
@@ -246,11 +230,11 @@ def folder_table(profile: Profile, limits: tables.Limits) -> tables.Table | None
     return tables.table_of("folders", caption, folders, columns, limits.rows)
 
 
-def trace_table(profile: Profile, limits: tables.Limits) -> tables.Table:
+def trace_table(profile: entities.Profile, limits: tables.Limits) -> tables.Table:
     """The traces behind the profile, damaged ones first."""
     traces = sorted(profile.traces, key=lambda trace: trace.complete is not False)
 
-    def complete(trace: TraceEntity) -> tables.Cell:
+    def complete(trace: entities.TraceEntity) -> tables.Cell:
         state = {None: "unknown", True: "yes", False: "no"}[trace.complete]
         return tables.words(state, _problems(trace.problems, limits))
 
@@ -270,11 +254,11 @@ def _problems(problems: Sequence[str], limits: tables.Limits) -> str:
     return f"{said}; and {format_count(len(problems) - 3)} more" if len(problems) > 3 else said
 
 
-def _costliest(apps: Sequence[App]) -> list[App]:
+def _costliest(apps: Sequence[entities.App]) -> list[entities.App]:
     return sorted(apps, key=lambda app: (-(app.io.time_s.total or 0.0), -(app.io.bytes.total or 0), app.name))
 
 
-def extension_table(profile: Profile, limits: tables.Limits) -> tables.Table | None:
+def extension_table(profile: entities.Profile, limits: tables.Limits) -> tables.Table | None:
     """Results of plug-in measures, unchanged; None without any."""
     if not profile.extensions:
         return None
@@ -283,7 +267,7 @@ def extension_table(profile: Profile, limits: tables.Limits) -> tables.Table | N
         tables.worded("Attribute", "attribute", limits.path),
         tables.worded("Value", lambda row: "unknown" if row.value is None else str(row.value), limits.path),
     )
-    rows = list(extension_rows(profile.extensions))
+    rows = list(entities.extension_rows(profile.extensions))
     caption = "Measurements of plug-ins, in their units."
     return tables.without_empty(tables.table_of("extensions", caption, rows, columns, limits.rows))
 
@@ -334,7 +318,7 @@ class _Cost:
     speed: tables.Cell = _NOTHING
 
 
-def kind_table(profile: Profile) -> tables.Table:
+def kind_table(profile: entities.Profile) -> tables.Table:
     """Reading, writing, flushing and metadata side by side."""
     io = profile.workflow.io
     time, rates = io.time_s, io.bandwidth
@@ -373,19 +357,18 @@ def kind_table(profile: Profile) -> tables.Table:
     return tables.table_of("kinds", caption, costs, columns, len(costs))
 
 
-def _speed(profile: Profile, side: str, speed: float | None, note: str = "") -> tables.Cell:
+def _speed(profile: entities.Profile, side: str, speed: float | None, note: str = "") -> tables.Cell:
     """A bandwidth; an impossible one counts as unknown, with the profile's reason."""
     why = profile.provenance.get(f"io.bandwidth.{side}")
     return tables.Cell("not known", None,
         tables.clip(why, _LONGEST_REASON)) if speed is None and why else tables.rate(speed, note)
 
 
-def call_table(profile: Profile, limits: tables.Limits) -> tables.Table | None:
+def call_table(profile: entities.Profile, limits: tables.Limits) -> tables.Table | None:
     """The costliest functions, with all others in a last row; None if the profile does not list functions."""
     costs = _costs(profile.workflow.io, limits.calls)
     if not costs:
         return None
-    whole = sum(cost.time_s or 0.0 for cost in costs)
     timed = any(cost.time_s is not None for cost in costs)
 
     def mean(cost: _Cost) -> tables.Cell:
@@ -394,7 +377,7 @@ def call_table(profile: Profile, limits: tables.Limits) -> tables.Table | None:
     columns = (
         tables.worded("Function", lambda cost: cost.name or "all others", limits.path // 2),
         tables.shows("Calls", "calls"),
-        *(_timed(whole) if timed else ()),
+        *(_timed(costs) if timed else ()),
         *([tables.shows("Mean", mean)] if timed else ()),
         tables.shows("Bytes", lambda cost: cost.moved),
     )
@@ -404,16 +387,16 @@ def call_table(profile: Profile, limits: tables.Limits) -> tables.Table | None:
     return tables.table_of("calls", caption, costs, columns, len(costs))
 
 
-def _timed(whole: float) -> tuple[tables.Shown, tables.Shown]:
+def _timed(costs: Sequence[_Cost]) -> tuple[tables.Shown, tables.Shown]:
     """Columns with the time of costs, and its share of the whole."""
-    part = tables.known(tables.share)
+    whole, part = sum(cost.time_s or 0.0 for cost in costs), tables.known(tables.share)
     return (
         tables.shows("Time", "time_s", tables.seconds),
         tables.shows("Share", lambda cost: part((cost.time_s or 0.0) / whole if whole else None)),
     )
 
 
-def _costs(io: IOStats, most: int) -> list[_Cost]:
+def _costs(io: entities.IOStats, most: int) -> list[_Cost]:
     """At most `most` functions; further ones are added to those that the profile itself summed."""
     calls = io.calls or ()
     named = [call for call in calls if call.name is not None]
@@ -428,33 +411,32 @@ def _costs(io: IOStats, most: int) -> list[_Cost]:
         else _NOTHING)]
 
 
-def metadata_table(profile: Profile) -> tables.Table | None:
+def metadata_table(profile: entities.Profile) -> tables.Table | None:
     """Metadata operations by kind; None if there are none, or the profile does not list them."""
     kinds = profile.workflow.io.metadata_kinds
     if kinds is None:
         return None
-    of_kinds = [(name, getattr(kinds, name)) for name in MetadataKinds.model_fields]
+    of_kinds = [(name, getattr(kinds, name)) for name in entities.MetadataKinds.model_fields]
     costs = [_Cost(_METADATA.get(name, name), of.count, of.time_s) for name, of in of_kinds]
-    whole = sum(cost.time_s or 0.0 for cost in costs)
     timed = any(cost.time_s is not None for cost in costs)
-    costs = sorted((cost for cost in costs if cost.calls), key=lambda cost: (-(cost.time_s or 0.0), -cost.calls))
     columns = (
         tables.worded("Metadata operation", "name"),
         tables.shows("Calls", "calls"),
-        *(_timed(whole) if timed else ()),
+        *(_timed(costs) if timed else ()),
     )
+    costs = sorted((cost for cost in costs if cost.calls), key=lambda cost: (-(cost.time_s or 0.0), -cost.calls))
     caption = f"Metadata operations by kind, most {'time' if timed else 'calls'} first."
     return tables.table_of("metadata", caption, costs, columns, len(costs)) if costs else None
 
 
-def library_table(profile: Profile) -> tables.Table | None:
+def library_table(profile: entities.Profile) -> tables.Table | None:
     """Time in I/O libraries and in the file system; None if no library was called, or none is known."""
     times = profile.workflow.library_time_s
     if not times:
         return None
     slowest = [app.balance.slowest_io_time_s or 0.0 for app in profile.apps if app.balance is not None]
 
-    def part(time: LibraryTime | None) -> tables.Cell:
+    def part(time: entities.LibraryTime | None) -> tables.Cell:
         """The share outside the file system, which rounding does not turn into the whole."""
         if time is None or not time.total:
             return _NOTHING
@@ -516,8 +498,8 @@ def slowest_part(heat: HeatMap | str) -> str:
     if not whole or total < 1 / _PART:
         return ""
     time, _, about = _slowest(heat, max(1, round(total * _PART)))
-    part = format_share(min(1.0, time / whole))
-    return f"The slowest {format_share(_PART)} of calls take {about}{part} of the time in calls."
+    part = f"{about}{format_share(min(1.0, time / whole))}"
+    return f"The slowest {format_share(_PART)} of calls take {part} of the time in calls."
 
 
 def _caption(heat: HeatMap, total: int, slow: int, shown: int) -> str:

@@ -31,10 +31,9 @@ _ABSENT: Final = {
     "files[].stride": "without strided operations",
     "files[].interface": "where the file was only opened",
     "phases[].frequency.size": "without data operations",
-    "dataset.size_distribution.min": "where no file's size is known",
-    "dataset.size_distribution.p50": "where no file's size is known",
-    "dataset.size_distribution.p90": "where no file's size is known",
-    "dataset.size_distribution.max": "where no file's size is known",
+    **dict.fromkeys(
+        (f"dataset.size_distribution.{part}" for part in ("min", "p50", "p90", "max")), "where no file's size is known"
+    ),
     "interfaces[].data_representation.dims": "where no traced call of the layer shows the shape of the data",
     "interfaces[].data_representation.chunked": "where no traced call of the layer shows how data is stored",
 }
@@ -57,7 +56,7 @@ _LEFT_OUT = (
     *("job.id", "job.user", "job.command"),
     *("files[].direct_opens", "files[].synchronous_opens", "files[].synchronous_writes", "files[].generations"),
     "dataset.compression",
-    *("files[].object_size", "lookups[].search_path", "middleware.memory_used_share"),
+    *("lookups[].search_path", "middleware.memory_used_share"),
 )
 """Documents omit these if no source records them."""
 
