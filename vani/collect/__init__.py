@@ -8,17 +8,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from vani.collect import node
+from vani.collect import mounts, node
 from vani.collect.dataset import Bounds, sample_dataset, type_of_values
 from vani.collect.file_systems import read_ceph, read_gpfs, read_lustre
-from vani.collect.mounts import (
-    burst_buffer_dirs,
-    in_memory,
-    parallel_dirs,
-    places_of_data,
-    read_mounts,
-    space_of,
-)
 from vani.collect.scheduler import FIELDS, Allocation, read_scheduler
 from vani.schema.job import Job, Limits, family_of_mount
 from vani.schema.model import Model
@@ -101,27 +93,27 @@ def _storage(
     unknown: dict[str, str],
     dataset: Path | None,
 ) -> dict[str, Any]:
-    mounts = read_mounts(root, space_of if root == Path("/") else None)
-    if mounts is None:
+    listed = mounts.read_mounts(root, mounts.space_of if root == Path("/") else None)
+    if listed is None:
         return {}
-    local, shared = burst_buffer_dirs(
-        environment, mounts, lambda folder: (root / folder.lstrip("/")).is_dir()
+    local, shared = mounts.burst_buffer_dirs(
+        environment, listed, lambda folder: (root / folder.lstrip("/")).is_dir()
     )
     facts: dict[str, Any] = {
-        "mounts": mounts,
+        "mounts": listed,
         "node_local_bb_dirs": local,
-        "node_local_memory_dirs": in_memory(local, mounts),
+        "node_local_memory_dirs": mounts.in_memory(local, listed),
         "shared_bb_dirs": shared,
-        "pfs_dirs": parallel_dirs(mounts, shared),
+        "pfs_dirs": mounts.parallel_dirs(listed, shared),
     }
     of_type = {
-        kind: [mount for mount in mounts if family_of_mount(mount.type) == kind]
+        kind: [mount for mount in listed if family_of_mount(mount.type) == kind]
         for kind in ("lustre", "ceph", "gpfs")
     }
     if programs is None:
         unknown |= {kind: "the machine's tools were not run" for kind, of_kind in of_type.items() if of_kind}
         return facts | {kind: [] for kind, of_kind in of_type.items() if not of_kind}
-    places = places_of_data(dataset, environment, mounts, here=root == Path("/"))
+    places = mounts.places_of_data(dataset, environment, listed, here=root == Path("/"))
     answers: dict[str, Sequence[tuple[Model, list[str]]]] = {
         "lustre": [read_lustre(mount.dir, programs, places.get(mount.dir)) for mount in of_type["lustre"]],
         "ceph": [read_ceph(mount.dir, programs, places.get(mount.dir)) for mount in of_type["ceph"]],

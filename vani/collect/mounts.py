@@ -30,17 +30,9 @@ PARALLEL: Final = {
 }
 """Types of parallel file systems."""
 
-_REMOTE: Final = PARALLEL | {
-    "nfs",
-    "nfs4",
-    "cifs",
-    "smb3",
-    "afs",
-    "9p",
-    "dvs",
-    "fuse.sshfs",
-    "fuse.cvmfs2",
-}
+SHARED: Final = PARALLEL | {"nfs", "nfs4", "cifs", "smb3", "9p", "dvs", "fuse.sshfs"}
+"""Types of file systems on which all nodes can store the same files."""
+_REMOTE: Final = SHARED | {"afs", "fuse.cvmfs2"}
 _LOCAL: Final = {*IN_MEMORY, "ext2", "ext3", "ext4", "xfs", "btrfs", "zfs", "overlay", "f2fs", "gfs2"}
 _SYSTEM_DIRS: Final = ("/proc", "/sys", "/run", "/etc", "/boot", "/usr", "/lib", "/dev")
 

@@ -346,8 +346,7 @@ def _tasks(pattern: Pattern, below: Path, size: int, processes: int) -> list[dic
 
 def _without_names(below: Path) -> None:
     for path in below.iterdir():
-        with contextlib.suppress(FileNotFoundError):
-            path.unlink()
+        path.unlink(missing_ok=True)
 
 
 def _remove(below: Path) -> None:

@@ -13,7 +13,15 @@ from pathlib import Path, PurePosixPath
 from typing import Any, Final
 
 from vani.collect.file_systems import read_ceph, read_gpfs, read_lustre, read_software
-from vani.collect.mounts import PARALLEL, burst_buffer_dirs, mount_of, places_of_data, read_mounts, space_of
+from vani.collect.mounts import (
+    PARALLEL,
+    SHARED,
+    burst_buffer_dirs,
+    mount_of,
+    places_of_data,
+    read_mounts,
+    space_of,
+)
 from vani.collect.node import Ask, NoAnswer, ask, count_cores, count_gpus, entries, memory_bytes, read
 from vani.collect.scheduler import read_scheduler
 from vani.collect.transfer_test import Measurement
@@ -22,7 +30,6 @@ from vani.schema.job import IN_MEMORY, Mount, family_of_mount, is_below
 from vani.schema.system import FileSystem, Rates, StripeCurve, System
 from vani.units import counted
 
-_SHARED: Final = PARALLEL | {"nfs", "nfs4", "cifs", "smb3", "9p", "dvs", "fuse.sshfs"}
 _CLUSTER: Final = ("SLURM_CLUSTER_NAME", "LSF_CLUSTER_NAME", "LMOD_SYSTEM_NAME", "NERSC_HOST", "CLUSTER")
 _UNITS: Final = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40, "P": 1 << 50}
 
@@ -139,7 +146,7 @@ class _Machine:
         by_device: dict[tuple[str, str], list[Mount]] = {}
         for mount in self.mounts:
             is_near = any(is_below(folder, mount.dir) and mount.dir != "/" for folder in self.shared_near)
-            if mount.type in _SHARED and not is_near:
+            if mount.type in SHARED and not is_near:
                 by_device.setdefault(_device(mount), []).append(mount)
         ordered = sorted(
             by_device.items(), key=lambda item: (item[0][0] not in PARALLEL, -(item[1][0].capacity or 0))

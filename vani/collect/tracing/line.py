@@ -157,7 +157,7 @@ def free_name(name: str) -> Path:
     return path
 
 
-def begin_folder(folder: Path, line: TracedLine, command: Sequence[str]) -> None:
+def new_folder(folder: Path, line: TracedLine, command: Sequence[str]) -> None:
     """Create the folder of the trace, and record the command in it.
 
     Raises

@@ -12,14 +12,7 @@ from pydantic import Field
 
 from vani.collect import collect as facts_of_job
 from vani.collect.tracing.launchers import launcher_of, launches_in, programs_at, starts_others
-from vani.collect.tracing.line import (
-    begin_folder,
-    free_name,
-    is_static,
-    preloaded_line,
-    run_line,
-    strace_line,
-)
+from vani.collect.tracing.line import free_name, is_static, new_folder, preloaded_line, run_line, strace_line
 from vani.collect.tracing.outcome import Missed
 from vani.collect.tracing.tracers import find_dftracer, find_recorder
 from vani.errors import InputError, VaniError
@@ -167,7 +160,7 @@ def trace(
         return planned
     # Refused before the first run if there is no strace.
     again_line = strace_line(command, second, env, behind) if settings.check else None
-    begin_folder(folder, line, program or command)
+    new_folder(folder, line, program or command)
     job = _collected(env) if settings.collect else None
     _write(job, folder)
     started_s = time.time()
@@ -185,7 +178,7 @@ def trace(
     if not fault and again_line is not None:
         if line.tracer == "strace":
             return replace(done, missed=tuple(missed(folder, folder, after)))
-        begin_folder(second, again_line, program or command)
+        new_folder(second, again_line, program or command)
         try:
             run_line(again_line, second, env)
             return replace(done, missed=tuple(missed(folder, second, after)))
