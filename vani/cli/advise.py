@@ -1,6 +1,6 @@
 """`vani advise`: recommends storage settings for the workload of a profile, or for the next run."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,15 +12,7 @@ from vani.advisors.catalogue import page_text, pick, rules
 from vani.advisors.judge import advise_document, judged_part
 from vani.cli import benchmark, sources
 from vani.cli.options import format_option, output_option, quiet_option, settings_options, source_argument
-from vani.cli.output import (
-    check_outputs,
-    emit_all,
-    say,
-    shows_summary,
-    summary_console,
-    system_files,
-    working,
-)
+from vani.cli.output import check_outputs, emit_all, say, shows_summary, stderr_console, system_files, working
 from vani.cli.profile import profile_of
 from vani.engine.executor import Progress
 from vani.errors import InputError
@@ -232,19 +224,13 @@ def _write(
         todo = "write it as .yaml; `vani report PROFILE --advice ADVICE -o run.html` makes a page of it"
         raise InputError("advice cannot be written as a page", where=str(output), todo=todo)
     kind = ADVICE.chosen(kind, output, "yaml")
-    emit_all([*_texts(advice, kind, output, script), *more])
+    pages = {rule.id: page_text(rule) for rule in rules()}
+    texts = [(ADVICE.render(kind, advice, version=vani.__version__, pages=pages), output)]
+    if script is not None:
+        texts.append((advice_script(advice, version=vani.__version__), script))
+    emit_all([*texts, *more])
     if shows_summary(output, quiet=quiet) and not (kind == "text" and output is None):
         from vani.render.screen import print_advice  # noqa: PLC0415 - CSV and JSON load no rich
 
-        print_advice(advice, None, summary_console(), written=None if output is None else output.name)
+        print_advice(advice, None, stderr_console(), written=None if output is None else output.name)
         say(*contact_lines())
-
-
-def _texts(
-    advice: Advice, kind: str, output: Path | None, script: Path | None
-) -> Iterator[tuple[str, Path | None]]:
-    """The output texts with their destinations: the advice, and the script if requested."""
-    pages = {rule.id: page_text(rule) for rule in rules()}
-    yield ADVICE.render(kind, advice, version=vani.__version__, pages=pages), output
-    if script is not None:
-        yield advice_script(advice, version=vani.__version__), script

@@ -15,15 +15,7 @@ import vani
 from vani.advisors.catalogue import find, pick
 from vani.advisors.judge import UNKNOWN_SYSTEM, judge
 from vani.cli.options import format_option, quiet_option, settings_options, source_argument
-from vani.cli.output import (
-    check_outputs,
-    emit_all,
-    say,
-    shows_summary,
-    summary_console,
-    system_files,
-    working,
-)
+from vani.cli.output import check_outputs, emit_all, say, shows_summary, stderr_console, system_files, working
 from vani.cli.profile import profile_of
 from vani.cli.sources import JUDGED_FILES, Decoding, OptionalFile, Resources, scheduler_files
 from vani.engine.executor import Progress
@@ -370,7 +362,7 @@ def _show(result: Check, wanted: Sequence[tuple[str, Path | None]], *, quiet: bo
     on_screen = shows_summary(next((path for _, path in wanted if path is not None), None), quiet=quiet)
     if on_screen and ("text", None) not in wanted:
         text = CHECK.render("text", result, version=vani.__version__)
-        summary_console().print(text, markup=False, end="", soft_wrap=True)
+        stderr_console().print(text, markup=False, end="", soft_wrap=True)
 
 
 def _outputs(kind: str, outputs: Sequence[str]) -> list[tuple[str, Path | None]]:

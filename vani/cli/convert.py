@@ -2,7 +2,7 @@
 
 import gzip
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
@@ -194,13 +194,10 @@ def _names(reader: TraceReader) -> Names:
     )
 
 
-@contextmanager
-def _compressed(raw: IO[bytes], target: Path) -> Iterator[IO[bytes] | gzip.GzipFile]:
+def _compressed(raw: IO[bytes], target: Path) -> AbstractContextManager[IO[bytes] | gzip.GzipFile]:
     if target.suffix != ".gz":
-        yield raw
-        return
-    with gzip.GzipFile(filename="", mode="wb", fileobj=raw, compresslevel=3, mtime=0) as file:
-        yield file
+        return nullcontext(raw)
+    return gzip.GzipFile(filename="", mode="wb", fileobj=raw, compresslevel=3, mtime=0)
 
 
 @click.command("convert")

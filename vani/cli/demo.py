@@ -18,7 +18,7 @@ import click
 
 import vani
 from vani.atomic import new_directory, write_text
-from vani.cli.options import FILE
+from vani.cli.options import FILE, output_option
 from vani.errors import InputError, os_errors_as
 from vani.units import format_bytes, format_number, format_seconds
 
@@ -57,13 +57,7 @@ class _Stage:
 
 
 @click.command("demo")
-@click.option(
-    "-o",
-    "--output",
-    type=FILE,
-    metavar="DIR",
-    help="Keep profile.yaml, advice.yaml, after.yaml and report.html in this folder.",
-)
+@output_option("Keep profile.yaml, advice.yaml, after.yaml and report.html in this folder.", metavar="DIR")
 @click.option(
     "--copy",
     type=FILE,

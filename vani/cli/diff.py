@@ -11,7 +11,7 @@ from pydantic import Field
 
 import vani
 from vani.cli.check import figures_of
-from vani.cli.options import output_option, quiet_option, settings_options, source_argument
+from vani.cli.options import format_option, output_option, quiet_option, settings_options, source_argument
 from vani.cli.output import check_outputs, emit, say, working
 from vani.cli.sources import Decoding, Resources, is_trace, scheduler_files
 from vani.engine.executor import Progress
@@ -227,10 +227,9 @@ def _date(seconds: float) -> str | None:
 @click.command("diff")
 @source_argument("runs", nargs=-1, required=True, metavar="RUN [RUN ...]")
 @settings_options(_Options)
-@click.option(
-    "--format",
-    "kind",
-    type=click.Choice(dict.fromkeys([*DIFF, *RUNS])),
+@format_option(
+    dict.fromkeys([*DIFF, *RUNS]),
+    default=None,
     help="Output format: text, markdown or json for two runs; text, csv, json or parquet for a line per run; by "
     "default from the suffix of -o, else text.",
 )

@@ -15,6 +15,7 @@ import click
 
 import vani
 from vani.cli.lazy_group import commands_from
+from vani.cli.options import format_option
 from vani.cli.signals import received, word
 from vani.errors import InputError, VaniError, one_line, refuse_missing_links
 
@@ -89,14 +90,7 @@ def completion(ctx: click.Context, shell: str) -> None:
 
 
 @click.command("config")
-@click.option(
-    "--format",
-    "kind",
-    type=click.Choice(["text", "json"]),
-    default="text",
-    show_default=True,
-    help="Output format.",
-)
+@format_option(("text", "json"), default="text")
 def config(kind: str) -> None:
     """Show the settings in use here, and their sources.
 

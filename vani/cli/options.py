@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, get_args, get_origin
 
 import click
 from click.core import ParameterSource
-
-from vani.render.formats import Formats
 
 if TYPE_CHECKING:
     from pydantic.fields import FieldInfo
@@ -112,7 +110,7 @@ def source_argument(name: str = "profile", **more: Any) -> Decorator:
 
 
 def output_option(help: str = "Write here, not to stdout.", **more: Any) -> Decorator:
-    return click.option("-o", "--output", type=FILE, metavar="FILE", help=help, **more)
+    return click.option("-o", "--output", type=FILE, help=help, **{"metavar": "FILE", **more})
 
 
 def system_option(
@@ -133,7 +131,7 @@ def system_option(
     return click.option("--system", metavar="NAME|FILE", help=help, callback=named)
 
 
-def format_option(formats: Formats[Any], *, default: str | None, help: str = "Output format.") -> Decorator:
+def format_option(formats: Iterable[str], *, default: str | None, help: str = "Output format.") -> Decorator:
     """Option for the format of a document; the command receives it as `kind`."""
     return click.option(
         "--format",

@@ -86,7 +86,7 @@ def emit_all(texts: Sequence[tuple[str, Path | None]]) -> None:
             emit(text, None)
 
 
-def summary_console() -> Console:
+def stderr_console() -> Console:
     """A rich console on stderr; without a terminal, it uses no colours and the width of a page."""
     from rich.console import Console  # noqa: PLC0415
 
@@ -98,7 +98,7 @@ def summary_console() -> Console:
 @contextmanager
 def progress_bar(*, show: bool) -> Iterator[Progress | None]:
     """A progress bar on stderr that appears if the work takes longer than a second."""
-    console = summary_console() if show else None
+    console = stderr_console() if show else None
     # On a terminal that cannot move its cursor, a bar would fill many lines.
     if console is None or not console.is_interactive:
         yield None
@@ -244,7 +244,8 @@ def check_outputs(
 
 def _keep_what_is_read(existing: Sequence[tuple[str, os.stat_result]], reads: Iterable[Path | None]) -> None:
     for read in reads:
-        if read is None or not _exists(read):
+        # False, without an error, for a name that no system call accepts.
+        if read is None or not os.path.exists(read):  # noqa: PTH110
             continue
         for name, status in existing:
             if _is_read(read, Path(name), status):
@@ -353,13 +354,6 @@ def _redirected() -> list[tuple[str, os.stat_result]]:
     except OSError:
         return []
     return [("stdout", status)] if stat.S_ISREG(status.st_mode) and status.st_size else []
-
-
-def _exists(path: Path) -> bool:
-    try:
-        return path.exists()
-    except (OSError, ValueError):
-        return False
 
 
 def _is_read(source: Path, output: Path, status: os.stat_result) -> bool:

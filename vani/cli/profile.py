@@ -11,17 +11,7 @@ import click
 from pydantic import Field
 
 from vani.cli.options import FILE, format_option, output_option, quiet_option, settings_options
-from vani.cli.output import (
-    check_outputs,
-    emit,
-    emit_all,
-    keep_freed_memory,
-    progress_bar,
-    shows_progress,
-    shows_summary,
-    summary_console,
-    system_files,
-)
+from vani.cli.output import check_outputs, emit_all, shows_summary, stderr_console, system_files, working
 from vani.cli.sources import ProfileSettings, Resources, is_trace, scheduler_files
 from vani.errors import InputError, os_errors_as
 from vani.render.formats import GRAPH, PROFILE
@@ -131,10 +121,15 @@ def command(traces: tuple[Path, ...], output: Path | None, settings: _Options, k
         return
     check_outputs([output, *filter(None, [settings.graph])], read)
     _check_names(output, settings)
-    keep_freed_memory()
-    with progress_bar(show=shows_progress(quiet=quiet) and not settings.quick) as progress:
-        characterised, exported = _characterised(traces, settings, progress)
-    emit_all([(PROFILE.render(PROFILE.chosen(kind, output, "yaml"), characterised), output), *exported])
+    with working(*traces, quiet=quiet or settings.quick, with_calls=True) as progress:
+        texts: list[tuple[str, Path | None]] = []
+        if settings.graph is None:
+            characterised = profile(*traces, settings=settings, progress=progress)
+        else:
+            run = characterise(*traces, settings=settings, progress=progress)
+            graph = GRAPH.render(GRAPH.needed_for(settings.graph), run.graph(settings.graph_of))
+            characterised, texts = run.profile, [(graph, settings.graph)]
+    emit_all([(PROFILE.render(PROFILE.chosen(kind, output, "yaml"), characterised), output), *texts])
     if shows_summary(output, quiet=quiet):
         _show(characterised, output, diagnosis=settings.diagnosis)
 
@@ -154,22 +149,11 @@ def _check_names(output: Path | None, settings: _Options) -> None:
         )
 
 
-def _characterised(
-    traces: tuple[Path, ...], settings: _Options, progress: Progress | None
-) -> tuple[Profile, list[tuple[str, Path]]]:
-    """The profile, and the other files to write with it."""
-    if settings.graph is None:
-        return profile(*traces, settings=settings, progress=progress), []
-    run = characterise(*traces, settings=settings, progress=progress)
-    graph = GRAPH.render(GRAPH.needed_for(settings.graph), run.graph(settings.graph_of))
-    return run.profile, [(graph, settings.graph)]
-
-
 def _show(profile: Profile, output: Path | None, *, diagnosis: bool) -> None:
     from vani.advisors.judge import diagnosis as diagnosis_of  # noqa: PLC0415 - `vani --help` pays for nothing
     from vani.render.screen import print_profile  # noqa: PLC0415 - `vani --help` pays for nothing
 
-    print_profile(profile, summary_console(), saved=output, diagnosis=diagnosis_of(profile) if diagnosis else ())
+    print_profile(profile, stderr_console(), saved=output, diagnosis=diagnosis_of(profile) if diagnosis else ())
 
 
 def _profile_each(
@@ -203,7 +187,7 @@ def _profile_each(
     ):
         folder.mkdir(parents=True, exist_ok=True)
     check_outputs([place for _, place in places], read)
-    console = summary_console() if shows_summary(folder, quiet=quiet) else None
+    console = stderr_console() if shows_summary(folder, quiet=quiet) else None
     unread: list[InputError] = []
     for trace, place in places:
         try:
@@ -212,7 +196,7 @@ def _profile_each(
             unread.append(error)
             line = f"left out: {error}"
         else:
-            emit(PROFILE.render(suffix, profiled), place)
+            emit_all([(PROFILE.render(suffix, profiled), place)])
             line = profiled.verdict.sentence if profiled.verdict is not None else "profiled"
         if console is not None:
             console.print(f"{trace.name}: {line}", markup=False)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from types import TracebackType
-from typing import TYPE_CHECKING, Annotated, Any, Final, Self
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
@@ -149,7 +149,7 @@ def scheduler_files(scheduler: Scheduler | None) -> list[Path]:
     return [scheduler.file] if scheduler and scheduler.file else []
 
 
-class Resources:
+class Resources(ExitStack):
     """Executor and stores of one call: a context manager that connects and locks on demand, and cleans up at its end.
 
     Parameters
@@ -165,33 +165,25 @@ class Resources:
     def __init__(
         self, sources: Iterable[PathLike | Profile], settings: Decoding, progress: Progress | None = None
     ) -> None:
+        super().__init__()
         self._sources = [Path(source) for source in sources if isinstance(source, (str, Path))]
         self.settings = settings
         BUDGET.begin(settings.memory, half_of_memory)
         self._progress = progress
-        self._until = ExitStack()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._until.__exit__(kind, error, trace)
 
     @cached_property
     def stores(self) -> Stores:
         """The stores in use, which stay locked against removal."""
         from vani.store.stores import Stores  # noqa: PLC0415 - loads Arrow
 
-        return Stores(self.settings.store, self._until, version=vani.__version__, traces=self._sources)
+        return Stores(self.settings.store, self, version=vani.__version__, traces=self._sources)
 
     @cached_property
     def executor(self) -> Executor:
         """The executor of the tasks."""
         from vani.engine.cluster import open_executor  # noqa: PLC0415 - loads the engine
 
-        return self._until.enter_context(open_executor(self.settings.scheduler, progress=self._progress))
+        return self.enter_context(open_executor(self.settings.scheduler, progress=self._progress))
 
 
 @dataclass(frozen=True)
@@ -241,7 +233,8 @@ def is_trace(source: PathLike) -> bool:
         The file is neither a document nor a trace.
     """
     path = Path(source)
-    if _is_folder(path):
+    # False, without an error, for a name that no system call accepts.
+    if os.path.isdir(path):  # noqa: PTH112
         return True
     if not path.is_file() or is_document(path):
         return False
@@ -255,10 +248,3 @@ def is_trace(source: PathLike) -> bool:
         except UnknownFormatError as error:
             raise InputError(error.what, where=path, todo=f"{error.todo}, or name a profile") from error
     return False
-
-
-def _is_folder(path: Path) -> bool:
-    try:
-        return path.is_dir()
-    except (OSError, ValueError):
-        return False

@@ -19,7 +19,7 @@ from vani.cli.apply import run_script, undo_script
 from vani.cli.profile import profile as profile_of
 from vani.collect.file_systems import layout_problem
 from vani.collect.tracing.launchers import launcher_of, mapped, programs_at
-from vani.collect.tracing.line import TracedLine, begin_folder, is_static, preloaded_line
+from vani.collect.tracing.line import TracedLine, is_static, new_folder, preloaded_line
 from vani.collect.tracing.trace import trace
 from vani.collect.tracing.tracers import logs_since
 from vani.errors import InputError, VaniError
@@ -310,7 +310,7 @@ class TracedRuns:
         shutil.rmtree(self._folder(number), ignore_errors=True)
         planned = trace(command, output=self._folder(number), tracer=self.tracer, dry_run=True, environment=environment)
         line = TracedLine(planned.tracer, planned.words, planned.variables)
-        begin_folder(planned.folder, line, command)
+        new_folder(planned.folder, line, command)
         return line.words, {**environment, **line.variables}
 
     def measured(self, number: int) -> tuple[float, RunIO] | str:
