@@ -164,12 +164,11 @@ class RedundantOpens(Rule):
         return findings
 
     def _reopened(self, items: list[data_files.Item]) -> bool:
-        flushing = all(data_files.flushes_most(item.file.io, self.most_flushing) for item in items)
         again = sum(item.opens for item in items) >= self.min_opens * sum(map(_needed, items))
         io = [item.io for item in items]
         known = sum(seconds(stats.time_s.total) for stats in io)
         takes = any(map(_walked, items)) or data_files.time_of(io, data_files.SERVED) >= self.min_opening * known
-        return again and takes and not flushing
+        return again and takes and not all(data_files.flushes_most(item.file.io, self.most_flushing) for item in items)
 
     def _queried(self, items: list[data_files.Item]) -> bool:
         data, io = sum(item.requests for item in items), [item.io for item in items]
@@ -232,8 +231,7 @@ class RedundantOpens(Rule):
 
 def _walked(item: data_files.Item) -> bool:
     """True if each open reads the same again, and no more than headers and indices."""
-    read = item.io.bytes.read or 0
-    return _WALKS * (item.io.footprint.read or math.inf) <= read <= _MAX_HEADERS * item.file.opens
+    return _WALKS * (item.io.footprint.read or math.inf) <= (item.io.bytes.read or 0) <= _MAX_HEADERS * item.file.opens
 
 
 def _served(item: data_files.Item) -> float:

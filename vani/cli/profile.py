@@ -121,14 +121,7 @@ def command(traces: tuple[Path, ...], output: Path | None, settings: _Options, k
         return
     check_outputs([output, *filter(None, [settings.graph])], read)
     _check_names(output, settings)
-    with working(*traces, quiet=quiet or settings.quick, with_calls=True) as progress:
-        texts: list[tuple[str, Path | None]] = []
-        if settings.graph is None:
-            characterised = profile(*traces, settings=settings, progress=progress)
-        else:
-            run = characterise(*traces, settings=settings, progress=progress)
-            graph = GRAPH.render(GRAPH.needed_for(settings.graph), run.graph(settings.graph_of))
-            characterised, texts = run.profile, [(graph, settings.graph)]
+    characterised, texts = _characterised(traces, settings, quiet=quiet)
     emit_all([(PROFILE.render(PROFILE.chosen(kind, output, "yaml"), characterised), output), *texts])
     if shows_summary(output, quiet=quiet):
         _show(characterised, output, diagnosis=settings.diagnosis)
@@ -147,6 +140,18 @@ def _check_names(output: Path | None, settings: _Options) -> None:
             "a graph shows readers of earlier outputs and needs time stamps",
             todo="leave --graph or --quick out",
         )
+
+
+def _characterised(
+    traces: tuple[Path, ...], settings: _Options, *, quiet: bool
+) -> tuple[Profile, list[tuple[str, Path]]]:
+    """The profile, and the other files to write with it."""
+    with working(*traces, quiet=quiet or settings.quick, with_calls=True) as progress:
+        if settings.graph is None:
+            return profile(*traces, settings=settings, progress=progress), []
+        run = characterise(*traces, settings=settings, progress=progress)
+        graph = GRAPH.render(GRAPH.needed_for(settings.graph), run.graph(settings.graph_of))
+        return run.profile, [(graph, settings.graph)]
 
 
 def _show(profile: Profile, output: Path | None, *, diagnosis: bool) -> None:
