@@ -591,7 +591,7 @@ def is_recreated(item: Item) -> bool:
     if item.file.generations:
         return generations_of(item.file) > 1
     writes = Access(item, reads=False)
-    # Some of a file's bytes may be written twice; our choice for a file that is made again.
+    # Our choice: a library writes a header again, but hardly half of a file.
     again = writes.bytes >= 1.5 * writes.distinct > 0
     return again and item.file.opens * writes.distinct >= writes.bytes * writes.processes
 
@@ -606,9 +606,10 @@ def is_software(path: str) -> bool:
 def software_share(profile: Profile) -> float:
     """Share of the I/O time, 0..1, of loading programs and environments, with the search for modules."""
     total = seconds(profile.workflow.io.time_s.total)
-    loaded = sum(seconds(row.time_s) for row in profile.patterns or () if is_software(row.pattern))
-    searched = sum(seconds(row.time_s) for row in profile.lookups or () if is_software(row.folder))
-    return min(1.0, (loaded + searched) / total) if total else 0.0
+    loading = sum(seconds(row.time_s) for row in profile.patterns or () if is_software(row.pattern))
+    # The excluded part is in no I/O time.
+    loading += sum(seconds(r.time_s) - seconds(r.excluded_s) for r in profile.lookups or () if is_software(r.folder))
+    return min(1.0, loading / total) if total else 0.0
 
 
 # Cached because every rule asks about the same files.

@@ -73,7 +73,7 @@ LIBRARIES: Final = (
         claims=True,
     ),
     Library(
-        "SQLite", r"-(journal|wal|shm)$|\.(sqlite3?|db3?)$", "sqlite3", "https://www.sqlite.org/faq.html#q19",
+        "SQLite", r"-(journal|wal|shm)$|\.(sqlite3?|db3?)$|/etilqs_\w+$", "sqlite3", "https://www.sqlite.org/faq.html#q19",
         flush="many changes in one transaction:\n"
         '  Python:  with db: db.executemany("INSERT INTO t VALUES (?, ?)", rows)   # no commit for each row\n'
         '  C:       sqlite3_exec(db, "BEGIN", 0, 0, 0);  for (...) { ... }  sqlite3_exec(db, "COMMIT", 0, 0, 0);\n'
@@ -164,7 +164,7 @@ LIBRARIES: Final = (
     Library(
         "pickle and joblib", r"\.(pkl|pickle|joblib)$", "", "https://joblib.readthedocs.io/en/stable/persistence.html",
         files="many objects in one file: pickle.dump of a list or dict; by key: shelve, or SQLite in one transaction",
-        opening="one pickle.dump of a list or dict, in place of a file opened for each object",
+        opening="one pickle.dump of a list or dict for all objects; of a state that changes, one after several steps",
         reuse="joblib.load or pickle.load once, before the loop",
         request_size="one pickle.dump(objects, file, protocol=5) of a list, in place of an object for each call",
     ),
@@ -204,13 +204,13 @@ LIBRARIES: Final = (
         "NiBabel", r"\.nii(\.gz)?$", "nibabel", "https://nipy.org/nibabel/images_and_memory.html",
         reuse="data = numpy.asarray(img.dataobj) once, before the loop: each img.dataobj[...] decompresses from the\n"
         "start; or an uncompressed .nii, where it reads the slice alone; or install indexed_gzip",
-        request_size="an uncompressed .nii, whose slices are read directly; a .nii.gz is decompressed in small pieces",
+        request_size="nothing: a .nii.gz is decompressed in small pieces, one after the other",
     ),
     Library(
         "gzip", "format:gzip", "", "https://docs.python.org/3/library/gzip.html",
         reuse="a seek backwards decompresses all from the start: read in ascending order, or decompress once (gunzip)\n"
         "and seek in that; bgzip and indexed_gzip keep an index of places",
-        request_size='gzip.open(open(name, "rb", buffering=4194304)): larger pieces of the compressed file',
+        request_size='larger pieces: gzip.open(open(name, "rb", buffering=4194304)); in C gzbuffer(file, 4194304)',
     ),
     Library(
         "Uproot and ROOT", r"format:root|\.root$", "uproot", "https://uproot.readthedocs.io/en/latest/basic.html",
@@ -220,8 +220,7 @@ LIBRARIES: Final = (
     ),
     Library(
         "ASE", r"\.(traj|(ext)?xyz)$", "ase", "https://ase-lib.org/ase/io/trajectory.html",
-        opening='one writer for all steps: with Trajectory("md.traj", "w") as traj: around the loop, and\n'
-        "traj.write(atoms) in it; or ase.io.write(name, images) with a list of all steps",
+        opening='with Trajectory(name, "w") as traj: around the loop, traj.write(atoms) in it; or write(name, steps)',
     ),
     Library(
         "zipfile and tarfile", r"format:(zip|tar)", "", "https://docs.python.org/3/library/zipfile.html",

@@ -60,6 +60,8 @@ class MetadataStorm(Rule):
     min_files = 100
     # Half of the I/O time: below, bytes decide (our choice).
     min_share = 0.5
+    # Where less than a tenth of the I/O is for data, loading programs is what takes time (our choice).
+    min_data = 0.1
     # One RPC (Lustre manual, section 19.2): the bytes of a smaller file take one request, but its name takes several.
     max_size = MiB
     # As in POS002: the file is smaller than a small request.
@@ -88,14 +90,14 @@ class MetadataStorm(Rule):
                 else "all folders of the run"
             )
             return f"{where} contain {format_count(files)} small files, fewer than {format_count(int(self.min_files))}"
-        least = self.min_share * (1 - software_share(profile))
+        least = self.min_share * max(self.min_data, 1 - software_share(profile))
         if names >= least:
             return [self._finding(small, profile, system, files, names, everywhere=everywhere)]
         if tiny.files >= self.min_files and tiny.share(profile) >= least:
             return [self._finding(tiny, profile, system, tiny.files, None, everywhere=False)]
         return (
             f"metadata operations on small files and folders take {format_share(names)} of the I/O time, less than "
-            f"{format_share(self.min_share)} of that on data"
+            f"{format_share(least)}"
         )
 
     def _everywhere(self, profile: Profile) -> bool:

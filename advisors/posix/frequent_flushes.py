@@ -163,7 +163,7 @@ def _often(group: Group) -> Finding:
         reason=f"{format_count(flushes)} flushes for {format_count(writes)} writes to {group.words}, "
         f"{format_bytes(size)} on average, {'take, with these writes, ' if hidden else 'take '}{format_seconds(spent)} "
         f"of the run. Each flush waits until the data is on disk." + (_APART if hidden else ""),
-        advice=f"Requests of {LARGE // MiB} MiB and one flush before the file is closed leave the whole file as safe.",
+        advice=f"Requests of {LARGE // MiB} MiB and one flush before the file is closed keep the closed file as safe.",
         confidence=0.6,
         touched_s=spent,
         recommended={"flushes": "once per file", "request_bytes": LARGE},

@@ -166,8 +166,8 @@ class RedundantOpens(Rule):
     def _reopened(self, items: list[data_files.Item]) -> bool:
         again = sum(item.opens for item in items) >= self.min_opens * sum(map(_needed, items))
         io = [item.io for item in items]
-        known = sum(seconds(stats.time_s.total) for stats in io)
-        takes = any(map(_walked, items)) or data_files.time_of(io, data_files.SERVED) >= self.min_opening * known
+        time = sum(seconds(stats.time_s.total) for stats in io)
+        takes = any(map(_walked, items)) or data_files.time_of(io, data_files.SERVED) >= self.min_opening * time
         return again and takes and not all(data_files.flushes_most(item.file.io, self.most_flushing) for item in items)
 
     def _queried(self, items: list[data_files.Item]) -> bool:

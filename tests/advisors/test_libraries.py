@@ -92,6 +92,11 @@ def test_a_database_that_commits_each_row_gets_words_for_one_transaction():
     assert "POS002" not in numbered(given)
 
 
+def test_temporary_file_of_a_database_gets_no_code():
+    file = shared("/var/tmp/etilqs_b027e5", processes=1, written=64 << 20, transfer=4096, time_s=20, busy_s=20)
+    assert "POS002" not in numbered(advice(file, runtime_s=20, change={"middleware.libraries": ["sqlite3"]}))
+
+
 def test_a_package_that_python_has_not_loaded_gives_no_words():
     file = shared("/lustre/log.csv", **{**OPENED_AGAIN, "written": 4 << 20, "transfer": 8 << 10}, format="csv")
     row = name_pattern("/usr/lib/python3.11/**", files=90)

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import ctypes
+import gzip
 import os
 import pickle
 import random
@@ -37,6 +38,35 @@ def commits(folder: Path, *, after: bool) -> None:
         if not after:
             db.commit()
     db.commit()
+
+
+def inserts(folder: Path, *, after: bool) -> None:
+    """Insert rows into DuckDB, which commits each one, or all of them in one transaction."""
+    import duckdb  # noqa: PLC0415
+
+    db = duckdb.connect(folder / "rows.duckdb")
+    db.execute("CREATE TABLE t (a INTEGER)")
+    if after:
+        db.execute("BEGIN")
+    for row in range(300):
+        db.execute("INSERT INTO t VALUES (?)", [row])
+    if after:
+        db.execute("COMMIT")
+
+
+def compressed(folder: Path, *, after: bool) -> None:
+    """Read places of a compressed file from its end to its start, or in ascending order and in large pieces."""
+    places = range(0, 4_000_000, 250_000)
+    with (folder / "noise.gz").open("rb", buffering=4 << 20 if after else -1) as packed, gzip.open(packed) as file:
+        for place in places if after else reversed(places):
+            file.seek(place)
+            file.read(1000)
+
+
+def before_compressed(folder: Path) -> None:
+    """Make the file, outside of the trace."""
+    with gzip.open(folder / "noise.gz", "wb", compresslevel=1) as file:
+        file.write(os.urandom(4_000_000))
 
 
 def opens(folder: Path, *, after: bool) -> None:
