@@ -133,13 +133,13 @@ environment: .venv/.created
 # The extras are those that the examples in README.md need.
 .venv/.run: .venv/.created pyproject.toml
 	@echo "Installing Vani and its dependencies into .venv" >&2
-	@bash .ci/install .venv/bin/python --editable '.[history,plot]'
+	@bash .ci/install .venv/bin/python --editable '.[plot]'
 	@touch $@
 
 # The tools' extras include everything that .run installs, so the demo need not install again.
 .venv/.test: .venv/.created pyproject.toml
 	@echo "Installing Vani, its dependencies and the development tools into .venv" >&2
-	@bash .ci/install .venv/bin/python --editable '.[plot,cluster,docs,history,lint,test]'
+	@bash .ci/install .venv/bin/python --editable '.[plot,cluster,docs,lint,test]'
 	@touch .venv/.run $@
 
 # Installing also compiles the kernels; this is for developers who change them. Without a compiler numpy does their work.
