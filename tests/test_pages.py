@@ -62,14 +62,22 @@ def test_the_pages_have_at_most_42_000_words():
     assert sum(words.values()) <= MAX_WORDS, f"shorten; the longest are {longest}"
 
 
-def test_readme_is_short_and_needs_only_the_packages_of_make_demo():
+def test_readme_is_short_and_names_what_make_demo_does_not_install():
     text = (ROOT / "README.md").read_text()
     assert 500 <= sum(bool(re.search(r"\w", word)) for word in text.split()) <= 700
     assert text.count("![") == 1 and text.count("\n**I ") == 3
     assert len(re.findall(r"^- \[", text.partition("## Read on")[2], re.MULTILINE)) == 4
-    # `vani history` is in a block that a newcomer runs after `make demo`.
+    # A newcomer runs the blocks after `make demo`, and `vani history` after installing what the page says.
+    assert text.index("'.[centre]'") < text.index("$ vani history")
     installed = re.search(r"^\.venv/\.run:.*?--editable '\.\[([\w,]+)\]'", (ROOT / "Makefile").read_text(), re.MULTILINE | re.DOTALL)
-    assert installed and {"history", "plot"} <= set(installed[1].split(","))
+    assert installed and "plot" in installed[1].split(",")
+
+
+@pytest.mark.parametrize("file", ["Makefile", ".ci/tests-of-versions", "README.md"])
+def test_each_extra_that_is_installed_exists(file):
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    named = re.findall(r"'\.\[([\w,]+)\]'", (ROOT / file).read_text())
+    assert named and {extra for group in named for extra in group.split(",")} <= set(extras)
 
 
 def test_the_index_lists_every_page_in_one_of_its_parts(monkeypatch):
