@@ -82,7 +82,7 @@ def jobs_of_runs() -> list[str]:
 def test_a_job_runs_all_settings_of_the_session(run, jobs, name):
     install(jobs, name)
     Path("mine.sh").write_text(f"#!/bin/sh\n{SYSTEMS[name][4]}\nexport LOADED='a module'\n{{vani}}\necho after\n")
-    options = ["--submit", name, "--job-script", "mine.sh", "--submit-options", "-q 'my queue'", "--budget", "4"]
+    options = ["--keep", "--submit", name, "--job-script", "mine.sh", "--submit-options", "-q 'my queue'", "--budget", "4"]
     done = run(*words(*options))
     assert (done.status, done.err) == (0, "")
     assert done.out.startswith(("Job 1", "Job f1"))
@@ -105,10 +105,12 @@ def test_a_job_runs_all_settings_of_the_session(run, jobs, name):
 @pytest.mark.slow
 def test_jobs_with_few_runs_submit_the_next_job(run, jobs):
     install(jobs, "slurm")
-    done = run(*words("--submit", "--runs-per-job", "2"))
+    done = run(*words("--keep", "--submit", "--runs-per-job", "2"))
     assert (done.status, done.err) == (0, "")
     tuned = Tuned.load("vani-tune-state/tuned.yaml")
     assert tuned.result is not None
+    # The session's folder has a space in its path.
+    assert "timer.so: cannot be preloaded" in tuned.runs[0].io_why
     assert jobs_of_runs() == [str(1 + number // 2) for number in range(len(tuned.runs))]
     assert Path("vani-tune-state/jobs.txt").read_text().split() == [str(n + 1) for n in range(len(jobs.read_text().splitlines()))][::-1]
 

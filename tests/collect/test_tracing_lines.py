@@ -144,6 +144,12 @@ def test_program_without_a_launcher_gets_variables_and_keeps_its_arguments(tmp_p
     }
 
 
+@pytest.mark.parametrize("folder", ["my tools", "tools:2"])
+def test_a_library_that_the_loader_would_not_find_is_refused(tmp_path, folder):
+    with pytest.raises(InputError, match=f"{folder}/librecorder.so: cannot be preloaded"):
+        preloaded_line("recorder", ["./x"], Path("/opt", folder, "librecorder.so"), tmp_path, {})
+
+
 def test_dftracer_comes_from_the_python_that_is_run(tmp_path):
     library = tmp_path / "venv" / "lib" / "python3.12" / "site-packages" / "dftracer" / "lib64" / "libdftracer_preload.so"
     library.parent.mkdir(parents=True)

@@ -70,8 +70,12 @@ def preloaded_line(
     Raises
     ------
     InputError
-        The launcher is unknown, or configured to pass no variables on.
+        The launcher is unknown, or configured to pass no variables on, or the library is at a path that cannot be
+        preloaded.
     """
+    if {" ", ":"} & {*str(library)}:
+        what = "cannot be preloaded: LD_PRELOAD ends a path at a space or colon"
+        raise InputError(what, where=library, todo="use a folder without these in its name")
     before = environment.get("LD_PRELOAD", "")
     before_it, traced = list(command[:behind]), command[behind:]
     launcher = launcher_of(traced, environment)
