@@ -169,16 +169,10 @@ def new_folder(folder: Path, line: TracedLine, command: Sequence[str]) -> None:
     InputError
         The name exists already, or the folder cannot be created.
     """
-    try:
+    if os.path.lexists(folder):
+        raise InputError("already exists: traces are not overwritten", where=folder, todo="name another folder with -o")
+    with os_errors_as(InputError, "cannot be made", where=folder, todo="name another with -o"):
         folder.mkdir()
-    except FileExistsError:
-        raise InputError(
-            "already exists: traces are not overwritten", where=folder, todo="name another folder with -o"
-        ) from None
-    except OSError as error:
-        raise InputError(
-            f"cannot be made ({error.strerror})", where=folder, todo="name another with -o"
-        ) from error
     if line.tracer == "strace":
         noted = {
             "tracer": line.tracer,
