@@ -93,18 +93,18 @@ HEAD = "nodes,bytes,seconds\n"
         (HEAD, "has no samples"),
         ("nodes,bytes\n1,2\n", "neither a column `seconds`"),
         ("nodes,nodes,seconds\n1,1,1\n", "column 'nodes' appears twice"),
-        (HEAD + "1,2\n", "row 2: 2 cells where there are 3 columns"),
-        (HEAD + "1,,3\n", "row 2: no bytes"),
-        (HEAD + "1,nan,3\n", "row 2: bytes is nan"),
-        (HEAD + "1,-5,3\n", "row 2: bytes is -5"),
-        (HEAD + "1,5,0\n", "row 2: a seconds of 0"),
+        (HEAD + "1,2\n", "s.csv:2: 2 cells where there are 3 columns"),
+        (HEAD + "1,,3\n", "s.csv:2: no bytes"),
+        (HEAD + "1,nan,3\n", "s.csv:2: bytes is nan"),
+        (HEAD + "1,-5,3\n", "s.csv:2: bytes is -5"),
+        (HEAD + "1,5,0\n", "s.csv:2: a seconds of 0"),
         (HEAD + "one,5,1\n", "nodes is 'one'"),
         (HEAD + "1,5,1\n" * 20, "1 samples"),
         (HEAD + "".join(f"4,{n},1\n" for n in range(1, 20)), "all samples are of one scale"),
         (",bytes,seconds\n1,2,3\n", "has a column without a name"),
         ("nodes,bytes,seconds,bandwidth\n1,2,3,4\n", "has two times of writes, 'seconds' and as 'bandwidth'"),
-        (HEAD + "1,5,1e-300\n", "row 2: a write of 1e-300 s"),
-        (HEAD + "1,5,1e30\n", "row 2: a write of 1e+30 s"),
+        (HEAD + "1,5,1e-300\n", "s.csv:2: a write of 1e-300 s"),
+        (HEAD + "1,5,1e30\n", "s.csv:2: a write of 1e+30 s"),
         ("IOR-4.0.0: MPI Coordinated Test of Parallel I/O\n", "ends before its results: it is cut off"),
         ('{"tests": [{}]}', "is not IOR's JSON (KeyError"),
     ],
@@ -161,7 +161,7 @@ def test_folder_and_binary_file_are_not_samples(run, desk):
     )
     (desk / "s.csv").write_bytes(b"nodes,seconds\n\xff\xfe,1\n")
     done = run("model", "fit", "s.csv")
-    assert (done.status, done.line.startswith("s.csv: cannot be read as CSV (")) == (2, True)
+    assert (done.status, done.line) == (2, "s.csv:2: is not UTF-8 text (byte 0xff); save it as UTF-8")
 
 
 @pytest.mark.parametrize(

@@ -79,13 +79,13 @@ def test_unmapped_nodes_are_refused_in_one_line(run, titan, more, line):
 @pytest.mark.parametrize(
     ("text", "line"),
     [
-        ("", "map.csv: has no column 'node'; start it with the names of the columns, each once"),
-        ("node,bridge\n", "map.csv: has no column 'router'; start it with the names of the columns, each once"),
-        ("node,router,node\n", "map.csv: column 'node' appears twice; start it with the names of the columns, each once"),
+        ("", "map.csv: has no column 'node'; start it with the names of the columns"),
+        ("node,bridge\n", "map.csv: has no column 'router'; start it with the names of the columns"),
+        ("node,router,node\n", "map.csv: column 'node' appears twice; leave one out"),
         ("node,router\n", "map.csv: maps no node; add a row for each node"),
-        ("node,router\na,r\na,s\n", "map.csv: line 3: node a appears twice; leave one out"),
-        ("# x\nnode,router\na,\n", "map.csv: line 3: has an empty cell; fill it in or leave the row out"),
-        ("node,router\na\n", "map.csv: line 2: 1 cells where there are 2 columns; complete it"),
+        ("node,router\na,r\na,s\n", "map.csv:3: node a appears twice; leave one out"),
+        ("# x\nnode,router\na,\n", "map.csv:3: has an empty cell; fill it in or leave the row out"),
+        ("node,router\na\n", "map.csv:2: 1 cells where there are 2 columns; complete it, and quote cells with commas"),
     ],
 )  # fmt: skip
 def test_a_damaged_map_is_refused_by_its_line(run, desk, text, line):
@@ -98,7 +98,7 @@ def test_job_nodes_need_an_existing_map(run, desk):
     assert run(*TITAN, "-n", 3, "--job-nodes", "n[1-3]").line == (
         "--job-nodes: needs a mapping; give --mapping FILE as well"
     )
-    assert run(*TITAN, "--mapping", "none.csv").line == "none.csv: no such file"
+    assert run(*TITAN, "--mapping", "none.csv").line == "none.csv: no such file; name a CSV file"
 
 
 def fitted_to_titan(desk):

@@ -259,11 +259,11 @@ def test_no_name_is_given_twice():
         ("", "has no column 'size'"),
         ("path,rank\n/a,1\n", "has no column 'size'"),
         ("size,color\n1,2\n", "column 'color' is not known"),
-        ("size,size\n1,2\n", "a column appears twice"),
-        ("size\n-1\n", "row 2: size is '-1'; give 0 to 4,611,686,018,427,387,904"),
-        ("size\nnan\n", "row 2: size is 'nan'"),
-        ("size\n\n5\n", "row 2: 0 cells where there are 1 columns"),
-        ("size,rank\n5,\n6,-7\n", "row 3: rank is '-7'"),
+        ("size,size\n1,2\n", "column 'size' appears twice"),
+        ("size\n-1\n", "begun.csv:2: size is '-1'; give 0 to 4,611,686,018,427,387,904"),
+        ("size\nnan\n", "begun.csv:2: size is 'nan'"),
+        ("size\n\n5\n", "begun.csv:2: size is ''"),
+        ("size,rank\n5,\n6,-7\n", "begun.csv:3: rank is '-7'"),
     ],
 )
 def test_unreadable_beginning_is_reported_with_its_place(tmp_path, text, told):

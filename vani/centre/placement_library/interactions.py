@@ -1,13 +1,12 @@
 """The interaction database (Tarazu, tables 1 and 2): where the extents of files are, or will be."""
 
-import csv
-import io
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import groupby, pairwise
 from operator import attrgetter
 from typing import Final
 
+from vani.centre.csv_file import parse_csv
 from vani.centre.plan.placement.layouts import Extent
 from vani.centre.plan.schema.jobs import Creation
 from vani.centre.plan.schema.plans import PlacedExtent, PlacedFile
@@ -176,11 +175,16 @@ _NEEDED: Final = ("file_name", "stripe_size", "stripe_count", "ost_list")
 """The columns of a file with a plain layout, whose extents have none."""
 _ALIASES: Final = {"file": "file_name", "rank": "mpi_rank"}
 _DIGITS: Final = 19
+_MAX_ROWS: Final = 10_000_000
 
 
 def is_csv(text: str) -> bool:
     """Whether a text begins like such a table: a header line, after lines that begin with `#`."""
-    return set(_NEEDED) <= set(_columns(_table(text)[0]))
+    first = next((line for line in text.splitlines() if not line.startswith("#")), "")
+    try:
+        return set(_NEEDED) <= set(parse_csv(first, "", most=0, named=_column).head)
+    except InputError:
+        return False
 
 
 def read_csv(text: str, where: str) -> list[Interaction]:
@@ -193,31 +197,13 @@ def read_csv(text: str, where: str) -> list[Interaction]:
     InputError
         A column or cell is invalid.
     """
-    body, skipped = _table(text)
-    columns = _columns(body)
-    todo = f"give {', '.join(COLUMNS)}"
-    if unknown := [name for name in columns if name not in COLUMNS]:
+    table, todo = parse_csv(text, where, most=_MAX_ROWS, named=_column), f"give {', '.join(COLUMNS)}"
+    if unknown := [name for name in table.head if name not in COLUMNS]:
         raise InputError(f"column {unknown[0][:60]!r} is not known", where=where, todo=todo)
-    if missing := [name for name in _NEEDED if name not in columns]:
+    if missing := [name for name in _NEEDED if name not in table.head]:
         raise InputError(f"column '{missing[0]}' is missing", where=where, todo=todo)
-    if len(set(columns)) != len(columns):
-        raise InputError("a column appears twice", where=where, todo="name each once")
-    rows = csv.reader(io.StringIO(body, newline=""), strict=True)
-    interactions = []
-    try:
-        next(rows)
-        for cells in rows:
-            line = f"{where}:{skipped + rows.line_num}"
-            if not cells:
-                continue
-            if len(cells) != len(columns):
-                what = f"has {len(cells)} cells for {len(columns)} columns"
-                raise InputError(what, where=line, todo="quote values with commas")
-            interactions.append(_row(dict(zip(columns, cells, strict=True)), line))
-    except csv.Error as error:
-        line = f"{where}:{skipped + rows.line_num}"
-        raise InputError(f"is not CSV ({error})", where=line, todo="correct the line") from error
-    return interactions
+    rows = enumerate(table.rows)
+    return [_row(dict(zip(table.head, cells, strict=True)), table.place(number)) for number, cells in rows]
 
 
 def cells_of(row: Interaction) -> tuple[object, ...]:
@@ -231,22 +217,10 @@ def write_csv(rows: Iterable[Interaction]) -> str:
     return csv_table([COLUMNS, *map(cells_of, rows)])
 
 
-def _table(text: str) -> tuple[str, int]:
-    """The text after the comments at its top, and the number of these lines."""
-    skipped = 0
-    while text.startswith("#"):
-        text = text.partition("\n")[2]
-        skipped += 1
-    return text, skipped
-
-
-def _columns(body: str) -> list[str]:
-    try:
-        names = next(csv.reader([body.partition("\n")[0].rstrip("\r")], strict=True), [])
-    except csv.Error:
-        return []
-    plain = (name.strip().lower().replace(" ", "_") for name in names)
-    return [_ALIASES.get(name, name) for name in plain]
+def _column(name: str) -> str:
+    """The column that a name in the first line means."""
+    plain = name.strip().lower().replace(" ", "_")
+    return _ALIASES.get(plain, plain)
 
 
 def _row(cells: dict[str, str], line: str) -> Interaction:

@@ -1,9 +1,8 @@
 """The models of Xie et al. (IPDPS 2019): features of a write, the placement of nodes, and table V."""
 
-import csv
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
@@ -11,6 +10,7 @@ from typing import Final, Literal
 import numpy as np
 import numpy.typing as npt
 
+from vani.centre.csv_file import read_csv_file
 from vani.centre.prediction.schema import PredictedTerm
 from vani.errors import InputError, one_line
 from vani.schema.host_list import expand
@@ -465,45 +465,17 @@ def read_mapping(path: Path, kinds: Sequence[str]) -> NodeMap:
         line.
     """
     columns = [kind.lower().replace("/", "").replace(" ", "_") for kind in kinds]
-    try:
-        with path.open(newline="", encoding="utf-8-sig") as file:
-            reader = csv.reader(file)
-            rows = ((reader.line_num, row) for row in reader if row and not row[0].startswith("#"))
-            head = [name.strip() for name in next(rows, (1, []))[1]]
-            places = [_place(name, head, path) for name in ("node", *columns)]
-            behind = _components(rows, head, places, path)
-    except FileNotFoundError:
-        raise InputError("no such file", where=path) from None
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        why = getattr(error, "strerror", None) or error
-        raise InputError(f"cannot be read as CSV ({why})", where=path) from error
+    table = read_csv_file(path, "name a CSV file", most=_MAX_NODES)
+    if missing := [name for name in ("node", *columns) if name not in table.head]:
+        raise InputError(f"has no column {missing[0]!r}", where=path, todo="start it with the names of the columns")
+    behind: dict[str, tuple[str, ...]] = {}
+    for row, cells in enumerate(zip(*map(table.column, ("node", *columns)), strict=True)):
+        if not all(cells):
+            raise InputError("has an empty cell", where=table.place(row), todo="fill it in or leave the row out")
+        node, *components = cells
+        if node in behind:
+            raise InputError(f"node {one_line(node)} appears twice", where=table.place(row), todo="leave one out")
+        behind[node] = tuple(components)
     if not behind:
         raise InputError("maps no node", where=path, todo="add a row for each node")
     return NodeMap(tuple(kinds), behind, path)
-
-
-def _place(name: str, head: Sequence[str], path: Path) -> int:
-    if head.count(name) != 1:
-        what = f"column {name!r} appears twice" if name in head else f"has no column {name!r}"
-        raise InputError(what, where=path, todo="start it with the names of the columns, each once")
-    return head.index(name)
-
-
-def _components(
-    rows: Iterator[tuple[int, list[str]]], head: Sequence[str], places: Sequence[int], path: Path
-) -> dict[str, tuple[str, ...]]:
-    behind: dict[str, tuple[str, ...]] = {}
-    for line, row in rows:
-        where = f"{path}: line {line}"
-        if len(row) != len(head):
-            what = f"{len(row)} cells where there are {len(head)} columns"
-            raise InputError(what, where=where, todo="complete it")
-        node, *components = (row[place].strip() for place in places)
-        if not node or not all(components):
-            raise InputError("has an empty cell", where=where, todo="fill it in or leave the row out")
-        if node in behind:
-            raise InputError(f"node {one_line(node)} appears twice", where=where, todo="leave one out")
-        if len(behind) == _MAX_NODES:
-            raise InputError(f"maps more than {_MAX_NODES:,} nodes", where=path, todo="leave some out")
-        behind[node] = tuple(components)
-    return behind

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import math
 import re
@@ -16,7 +14,9 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import numpy.typing as npt
 
+from vani.centre.csv_file import CsvFile, parse_csv
 from vani.errors import InputError, one_line
+from vani.schema.document import read_bytes, text_of
 from vani.units import format_bytes, parse_bytes
 
 if TYPE_CHECKING:
@@ -219,56 +219,17 @@ def read_csv(text: str, path: Path) -> Writes:
     InputError
         There are no writes, a name occurs twice, or a cell is empty or not a number. The error names the line.
     """
-    try:
-        rows = csv.reader(line for line in io.StringIO(text, newline="") if not line.startswith("#"))
-        head = [name.strip() for name in next(rows, [])]
-        _refuse_head(head, path)
-        columns = _columns(rows, head, path)
-    except csv.Error as error:
-        raise InputError(f"cannot be read as CSV ({error})", where=path) from error
-    return _of_columns(columns, path)
-
-
-def _refuse_head(head: Sequence[str], path: Path) -> None:
-    if not any(head):
-        raise InputError("is empty", where=path, todo="start it with the names of the columns")
-    if not all(head):
-        raise InputError("has a column without a name", where=path, todo="name it or leave it out")
-    for name in head:
-        if head.count(name) > 1:
-            raise InputError(f"column {name!r} appears twice", where=path, todo="leave one out")
-    if len(head) > _MAX_COLUMNS:
-        raise InputError(f"has {len(head):,} columns", where=path, todo=f"keep at most {_MAX_COLUMNS}")
-    if not set(_TIMES) & set(head) and not {"bandwidth", "bytes"} <= set(head):
-        what = "has neither a column `seconds` nor `bandwidth` and `bytes`"
-        raise InputError(what, where=path, todo="add the time of each write")
-    times = [name for name in (*_TIMES, "bandwidth") if name in head]
-    if len(times) > 1:
-        raise InputError(f"has two times of writes, {times[0]!r} and as {times[1]!r}", where=path, todo="leave one out")
-
-
-def _columns(rows: Iterator[list[str]], head: Sequence[str], path: Path) -> dict[str, list[str]]:
-    columns: dict[str, list[str]] = {name: [] for name in head}
-    for number, row in enumerate(rows, 2):
-        where = f"{path}: row {number}"
-        if len(row) != len(head):
-            what = f"{len(row)} cells where there are {len(head)} columns"
-            raise InputError(what, where=where, todo="complete it")
-        if number > MAX_WRITES:
-            raise InputError(f"has more than {MAX_WRITES:,} samples", where=path, todo="leave some out")
-        for name, cell in zip(head, row, strict=True):
-            if not cell.strip():
-                raise InputError(f"no {one_line(name)}", where=where, todo="fill it in or leave the row out")
-            columns[name].append(cell.strip())
-    if not columns[head[0]]:
+    table = parse_csv(text, path, most=MAX_WRITES)
+    _refuse_head(table.head, path)
+    if not table.rows:
         raise InputError("has no samples", where=path, todo="add a row per write")
-    return columns
-
-
-def _of_columns(columns: Mapping[str, list[str]], path: Path) -> Writes:
     numbers: dict[str, Floats] = {}
     words: dict[str, npt.NDArray[np.str_]] = {}
-    for name, cells in columns.items():
+    for name in table.head:
+        cells = table.column(name)
+        if "" in cells:
+            todo = "fill it in or leave the row out"
+            raise InputError(f"no {one_line(name)}", where=table.place(cells.index("")), todo=todo)
         try:
             numbers[name] = np.array([float(cell) for cell in cells])
         except ValueError:
@@ -280,24 +241,36 @@ def _of_columns(columns: Mapping[str, list[str]], path: Path) -> Writes:
             continue
         wrong = ~np.isfinite(numbers[name]) | (numbers[name] < 0) | (numbers[name] > 1e30)
         if wrong.any():
-            row = int(np.argmax(wrong)) + 2
-            raise InputError(f"{name} is {cells[row - 2]}", where=f"{path}: row {row}", todo="give 0 or more")
-    return Writes(numbers, words, _times(numbers, path))
+            row = int(np.argmax(wrong))
+            raise InputError(f"{name} is {cells[row]}", where=table.place(row), todo="give 0 or more")
+    return Writes(numbers, words, _times(numbers, table))
 
 
-def _times(numbers: dict[str, Floats], path: Path) -> Floats:
+def _refuse_head(head: Sequence[str], path: Path) -> None:
+    if not any(head):
+        raise InputError("is empty", where=path, todo="start it with the names of the columns")
+    if not all(head):
+        raise InputError("has a column without a name", where=path, todo="name it or leave it out")
+    if len(head) > _MAX_COLUMNS:
+        raise InputError(f"has {len(head):,} columns", where=path, todo=f"keep at most {_MAX_COLUMNS}")
+    times = [name for name in (*_TIMES, "bandwidth") if name in head]
+    if not times or (times == ["bandwidth"] and "bytes" not in head):
+        what = "has neither a column `seconds` nor `bandwidth` and `bytes`"
+        raise InputError(what, where=path, todo="add the time of each write")
+    if len(times) > 1:
+        raise InputError(f"has two times of writes, {times[0]!r} and as {times[1]!r}", where=path, todo="leave one out")
+
+
+def _times(numbers: dict[str, Floats], table: CsvFile) -> Floats:
     name: str = next((name for name in _TIMES if name in numbers), "bandwidth")
     times = numbers.pop(name)
     if name == "bandwidth":
         times = np.divide(numbers["bytes"], times, out=np.zeros(len(times)), where=times > 0)
-    if not (times > 0).all():
-        row = int(np.argmax(~(times > 0))) + 2
-        raise InputError(f"a {name} of 0", where=f"{path}: row {row}", todo="leave the row out")
-    if not ((times >= _SECONDS[0]) & (times <= _SECONDS[1])).all():
-        row = int(np.argmax((times < _SECONDS[0]) | (times > _SECONDS[1]))) + 2
-        raise InputError(
-            f"a write of {times[row - 2]:g} s", where=f"{path}: row {row}", todo="give seconds, or leave the row out"
-        )
+    wrong = np.flatnonzero(~((times >= _SECONDS[0]) & (times <= _SECONDS[1])))
+    if len(wrong):
+        seconds = times[wrong[0]]
+        what = f"a write of {seconds:g} s" if seconds > 0 else f"a {name} of 0"
+        raise InputError(what, where=table.place(wrong[0]), todo="give seconds, or leave the row out")
     return times
 
 
@@ -551,17 +524,7 @@ def read_writes(path: Path) -> Writes:
     InputError
         The file is missing or damaged; the error names the line.
     """
-    try:
-        if path.stat().st_size > _MAX_BYTES:
-            raise InputError(f"is larger than {format_bytes(_MAX_BYTES)}", where=path, todo="leave some writes out")
-        text = path.read_text(encoding="utf-8-sig")
-    except FileNotFoundError:
-        raise InputError("no such file", where=path) from None
-    except IsADirectoryError:
-        raise InputError("is a directory", where=path, todo="name a CSV file, or what IOR printed") from None
-    except (OSError, UnicodeDecodeError) as error:
-        why = getattr(error, "strerror", None) or error
-        raise InputError(f"cannot be read as CSV ({why})", where=path) from error
+    text = text_of(read_bytes(path, most=_MAX_BYTES, todo="name a CSV file, or what IOR printed"), path)
     return read_ior(text, path) if is_ior(text) else read_csv(text, path)
 
 

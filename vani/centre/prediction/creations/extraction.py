@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import csv
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from vani.calls import FileClass, Flag, Kind, Layer
+from vani.centre.csv_file import CsvFile, read_csv_file
 from vani.centre.prediction.creations.series import LARGEST, NO_RANK, Creations, Ints
 from vani.errors import InputError
 
@@ -123,58 +122,31 @@ def read_partial_run(path: Path) -> Creations:
         if creations is None:
             raise InputError("does not show when files were created", where=path, todo="name a trace of calls")
         return creations
-    try:
-        with path.open(newline="", encoding="utf-8-sig") as file:
-            rows = csv.reader(file)
-            head = [name.strip() for name in next(rows, [])]
-            _refuse_head(head, path)
-            columns = _columns(rows, head, path)
-    except FileNotFoundError:
-        raise InputError("no such file", where=path, todo="name the files created so far") from None
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        why = getattr(error, "strerror", None) or error
-        raise InputError(f"cannot be read as CSV ({why})", where=path, todo="name a CSV file or a trace") from error
-    number = len(columns["size"])
+    table = read_csv_file(path, "name a CSV file or a trace", most=MAX_FILES)
+    unknown = [name for name in table.head if name not in _CSV_COLUMNS]
+    if unknown or "size" not in table.head:
+        what = f"column {unknown[0][:60]!r} is not known" if unknown else "has no column 'size'"
+        raise InputError(what, where=path, todo=f"columns are {', '.join(_CSV_COLUMNS)}")
+    number = len(table.rows)
     sizes, ranks, stripes = (
-        np.array(columns.get(name, [default] * number), dtype=np.int64)
+        np.array(_numbers(table, name) if name in table.head else [default] * number, dtype=np.int64)
         for name, default in (("size", 0), ("rank", NO_RANK), ("stripe_count", 0))
     )
-    return Creations(sizes, ranks, stripes, tuple(map(str, columns.get("path", []))))
+    return Creations(sizes, ranks, stripes, tuple(table.column("path")) if "path" in table.head else ())
 
 
-def _refuse_head(head: list[str], path: Path) -> None:
-    known = ", ".join(_CSV_COLUMNS)
-    unknown = [name for name in head if name not in _CSV_COLUMNS]
-    if unknown or "size" not in head:
-        what = f"column {unknown[0][:60]!r} is not known" if unknown else "has no column 'size'"
-        raise InputError(what, where=path, todo=f"columns are {known}")
-    if len(set(head)) < len(head):
-        raise InputError("a column appears twice", where=path, todo="leave one out")
-
-
-def _columns(rows: Iterator[list[str]], head: list[str], path: Path) -> dict[str, list[int | str]]:
-    columns: dict[str, list[int | str]] = {name: [] for name in head}
-    for number, row in enumerate(rows, 2):
-        where = f"{path}: row {number}"
-        if len(row) != len(head):
-            what = f"{len(row)} cells where there are {len(head)} columns"
-            raise InputError(what, where=where, todo="complete it")
-        if number > MAX_FILES + 1:
-            raise InputError(f"has more than {MAX_FILES:,} files", where=path, todo="leave some out")
-        for name, cell in zip(head, row, strict=True):
-            columns[name].append(cell if name == "path" else _number(name, cell, where))
-    return columns
+def _numbers(table: CsvFile, name: str) -> list[int]:
+    return [_number(name, cell, table.place(row)) for row, cell in enumerate(table.column(name))]
 
 
 def _number(name: str, cell: str, where: str) -> int:
     least, most = _LIMITS[name]
-    text = cell.strip()
-    if name != "size" and not text:
+    if name != "size" and not cell:
         return least
     try:
-        value = int(text)
+        value = int(cell)
     except ValueError:
         value = most + 1
     if not least <= value <= most:
-        raise InputError(f"{name} is {text[:40]!r}", where=where, todo=f"give {least:,} to {most:,}")
+        raise InputError(f"{name} is {cell[:40]!r}", where=where, todo=f"give {least:,} to {most:,}")
     return value
