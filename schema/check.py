@@ -11,7 +11,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from vani.schema.document import Document
-from vani.schema.model import Model
+from vani.schema.model import Model, schema_field
 from vani.schema.profile.workload import Verdict as StorageVerdict
 
 Level = Literal["error", "warning", "note"]
@@ -176,9 +176,7 @@ class BaselineRun(Model):
 class Baseline(Document):
     """Figures of several runs."""
 
-    schema_: Literal["vani.baseline/1"] = Field(
-        alias="schema", default="vani.baseline/1", description="name and version of this schema"
-    )
+    schema_: Literal["vani.baseline/1"] = schema_field("vani.baseline/1")
     runs: list[BaselineRun] = Field(
         min_length=1, max_length=100, description="runs of the baseline, in the order in which they were added"
     )

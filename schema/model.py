@@ -5,7 +5,7 @@ Modules of `profile.yaml` omit `from __future__ import annotations`: pydantic wo
 
 from typing import Any, ClassVar, Final
 
-from pydantic import BaseModel, ConfigDict, SerializerFunctionWrapHandler, model_serializer
+from pydantic import BaseModel, ConfigDict, Field, SerializerFunctionWrapHandler, model_serializer
 
 _DEPRECATED: Final = {
     "construct", "copy", "dict", "from_orm", "json", "parse_file", "parse_obj", "parse_raw", "schema", "schema_json",
@@ -21,6 +21,11 @@ class Model(BaseModel):
     def __dir__(self) -> list[str]:
         """Names for completion, without the deprecated methods of pydantic 1."""
         return [name for name in super().__dir__() if name not in _DEPRECATED]
+
+
+def schema_field(name: str) -> Any:
+    """The field with the name and version of a document's schema."""
+    return Field(alias="schema", default=name, description="name and version of this schema")
 
 
 class SparseModel(Model):

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field
 
 from vani.schema.check import Level
-from vani.schema.model import Model
+from vani.schema.model import Model, schema_field
 
 Direction = Literal["increase", "decrease", "both"]
 """Direction of changes that count."""
@@ -145,9 +145,7 @@ class CheckTable(Model):
 class Policy(Model):
     """The settings of a project: requirements of `vani check`, and settings of `vani advise --config`."""
 
-    schema_: Literal["vani.policy/1"] = Field(
-        alias="schema", default="vani.policy/1", description="name and version of this schema"
-    )
+    schema_: Literal["vani.policy/1"] = schema_field("vani.policy/1")
     check: CheckTable | None = Field(default=None, description="settings of `vani check`")
     advise: dict[str, Any] | None = Field(
         default=None, description="settings of `vani advise --config`; the rules of a check use them too"

@@ -2,6 +2,7 @@
 
 import math
 import re
+from collections.abc import Sequence
 from decimal import Decimal
 
 KiB = 1 << 10
@@ -124,6 +125,11 @@ def counted(count: int, noun: str, singular: str = "", plural: str = "") -> str:
         ending = "es" if noun.endswith(("s", "sh", "ch")) else "s"
         noun = f"{noun[:-1]}ies" if noun.endswith("y") else noun + ending
     return f"{count:,} {noun} {singular if count == 1 else plural}".rstrip()
+
+
+def first_of(names: Sequence[str], most: int) -> str:
+    """The first names, and the number of the others: `a, b and 3 more`."""
+    return ", ".join(names[:most]) + (f" and {len(names) - most:,} more" if len(names) > most else "")
 
 
 def lfs_size(size: int) -> str:

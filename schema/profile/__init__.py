@@ -14,7 +14,7 @@ from pydantic import Field
 import vani
 from vani.errors import one_line
 from vani.schema.document import Document
-from vani.schema.model import Model, SparseModel
+from vani.schema.model import Model, SparseModel, schema_field
 from vani.schema.profile.iostats import (
     AccessPattern,
     Bandwidth,
@@ -162,9 +162,7 @@ class Profile(SparseModel, Document):
 
     optional_keys: ClassVar[tuple[str, ...]] = ("bounds",)
 
-    schema_: Literal["vani.profile/4"] = Field(
-        alias="schema", default="vani.profile/4", description="name and version of this schema"
-    )
+    schema_: Literal["vani.profile/4"] = schema_field("vani.profile/4")
     generator: Generator = Field(description="program that wrote this document")
     verdict: Verdict | None = Field(
         default=None, description="whether storage matters to this run, and why; null if it was not judged"

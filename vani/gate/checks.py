@@ -16,7 +16,7 @@ from vani.gate.tolerance import Dimension, shown
 from vani.schema.advice import Advice, Recommendation
 from vani.schema.check import Excepted, Judgement, Level
 from vani.schema.profile import Profile
-from vani.units import counted
+from vani.units import counted, first_of
 
 Kind = Literal["budget", "change", "rule", "missing", "exception", "tuned"]
 Status = Literal["pass", "fail", "excepted", "unknown"]
@@ -190,8 +190,7 @@ def _apps_there(check: BudgetCheck, figures: matching.Figures) -> str:
     app_names = [app.name for app in figures.model.apps]
     if not named_apps or named_apps & set(app_names):
         return ""
-    more = f" and {len(app_names) - _NAMED:,} more" if len(app_names) > _NAMED else ""
-    return f": its apps are {', '.join(app_names[:_NAMED])}{more}"
+    return f": its apps are {first_of(app_names, _NAMED)}"
 
 
 def _unknown(check: BudgetCheck, match: matching.Match | None, why: str) -> Outcome:

@@ -58,11 +58,11 @@ class AddSettings(HistorySettings):
         None,
         description="Store sums of counters or complete profiles; by default sums for 1,000 or more new logs.",
     )
-    workers: Annotated[int | None, Field(ge=1, le=1024)] = Field(
-        None, description="Number of reading processes; by default one per core."
+    workers: int | None = Field(
+        None, ge=1, le=1024, description="Number of reading processes; by default one per core."
     )
-    judge: Annotated[int, Field(ge=0)] = Field(
-        JUDGED_PAIRS, description="Profile and judge the N costliest pairs of application and user."
+    judge: int = Field(
+        JUDGED_PAIRS, ge=0, description="Profile and judge the N costliest pairs of application and user."
     )
     user: Annotated[str | None, Option(metavar="NAME")] = Field(
         None, description="User who ran the jobs; by default from the logs."

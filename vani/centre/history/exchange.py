@@ -93,11 +93,11 @@ def _copy(source: sa.Connection, target: sa.Connection, path: Path) -> tuple[int
                 for row in some:
                     refuse_impossible_values(row)
                 new += _put(target, kind, some)
-        for contents in read.pieces(read.all_profiles(source), _FEW):
+        for contents in read.pieces(read.contents(source, tables.profiles), _FEW):
             if not all(str(inflated(content)["schema"]).startswith("vani.profile/") for _, content in contents):
                 raise ValueError("no packed profile")
             write.put_profiles(target, dict(contents))
-        for contents in read.pieces(read.all_creations(source), _FEW):
+        for contents in read.pieces(read.contents(source, tables.creations), _FEW):
             counted = {digest: (len(unpack_creations(content)), content) for digest, content in contents}
             write.put_creations(target, counted)
     except (KeyError, TypeError, ValueError, RecursionError, zlib.error) as error:

@@ -37,7 +37,6 @@ if TYPE_CHECKING:
 
 BEFORE_DAYS: Final = 90
 """Older runs say little about what would have happened without the change."""
-_DAY_S: Final = 86400
 _LEAST_RUNS: Final = 5
 _OTHER_AMOUNTS: Final = 1.5
 """Ratio between medians of bytes beyond which amounts differ; the same as for a change of behaviour."""
@@ -85,7 +84,7 @@ def _category(
 ) -> tuple[CategoryOutcome, Floats]:
     """The comparison of one category, and draws of its saving, shape (draws,); zeros if it has none."""
     known = ~np.isnan(runs.waiting_s)
-    before = known & (runs.submitted >= at - BEFORE_DAYS * _DAY_S) & (runs.submitted < at)
+    before = known & (runs.submitted >= at - BEFORE_DAYS * read.DAY_S) & (runs.submitted < at)
     after = known & (runs.submitted >= at) & (runs.submitted < (np.inf if until is None else until))
     old, new = runs.waiting_s[before], runs.waiting_s[after]
     saved, (low, high), differences = None, (None, None), np.zeros(_DRAWS)

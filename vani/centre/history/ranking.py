@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from operator import attrgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import click
 import numpy as np
@@ -186,9 +186,7 @@ def _setting(recommendation: Recommendation) -> str:
         if stripes is not None:
             return f"lfs setstripe {stripes['options']}DIR"
     settings = ", ".join(_setting_part(name, value) for name, value in recommendation.recommended.items())
-    return (
-        f"{recommendation.name.replace('-', ' ')}: {settings}" if settings else recommendation.name.replace("-", " ")
-    )
+    return recommendation.name.replace("-", " ") + (f": {settings}" if settings else "")
 
 
 def _setting_part(name: str, value: object) -> str:
@@ -313,18 +311,13 @@ def _settings(groups: Sequence[Group], shares: Mapping[Pair, Share]) -> list[Ran
     for rule, some in by_rule.items():
         some.sort(key=lambda entry: (-entry[0] * entry[2].expected, entry[1]))
         best = some[0][2].best
-        members = [
-            Member(application=pair[0], user=pair[1], expected_s=seconds * share.expected)
-            for seconds, pair, share in some
-        ]
+        members = [Member(application=app, user=user, expected_s=s * share.expected) for s, (app, user), share in some]
         ends = {f"{end}_s": sum(seconds * getattr(share, end) for seconds, _, share in some) for end in _SHARES}
-        settings.append(
-            RankedSetting(
-                rule=rule, setting=best.setting, why=best.why, **ends, members=members,
-                judged_runs=sum(share.runs for _, _, share in some),
-                typical_machine=any(share.typical for _, _, share in some),
-            )
+        setting = RankedSetting(
+            rule=rule, setting=best.setting, why=best.why, **ends, members=members,
+            judged_runs=sum(share.runs for *_, share in some), typical_machine=any(share.typical for *_, share in some),
         )  # fmt: skip
+        settings.append(setting)
     return sorted(settings, key=lambda setting: (-setting.expected_s, setting.rule))
 
 
@@ -336,7 +329,7 @@ class TopSettings(PeriodSettings):
         description="Sum by pair (application and user), category (also number of processes), ...; account "
         "and qos need `vani history import sacct.csv`.",
     )
-    limit: Annotated[int, Field(ge=1, le=1_000_000)] = Field(20, description="Maximum number of rows.")
+    limit: int = Field(20, ge=1, le=1_000_000, description="Maximum number of rows.")
     settings: bool = Field(False, description="Rank settings by total saving, with the users who would benefit.")
 
 

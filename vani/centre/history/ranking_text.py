@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from vani.errors import one_line
 from vani.render.formats import Formats
 from vani.render.table import cell, csv_table, escaped, markdown_table, table
-from vani.units import counted, format_bytes, format_number, format_share
+from vani.units import counted, first_of, format_bytes, format_number, format_share
 
 if TYPE_CHECKING:
     from vani.centre.history.schema import RankedRow, RankedSetting, Ranking, Saved
@@ -150,13 +150,11 @@ def _settings(settings: list[RankedSetting]) -> Table:
     head: tuple[str, ...] = ("", "one setting", "rule", "would serve", "could be saved", "judged by", "pairs")
     rows: list[tuple[str, ...]] = []
     for number, setting in enumerate(settings, start=1):
-        named = ", ".join(f"{one_line(m.application)} of {one_line(m.user)}" for m in setting.members[:_MEMBERS])
-        more = len(setting.members) - _MEMBERS
+        named = [f"{one_line(member.application)} of {one_line(member.user)}" for member in setting.members]
         rows.append(
             (
-                str(number), one_line(setting.setting), setting.rule,
-                named + (f" and {more:,} more" if more > 0 else ""), _range(setting), judged_by(setting),
-                f"{len(setting.members):,}",
+                str(number), one_line(setting.setting), setting.rule, first_of(named, _MEMBERS), _range(setting),
+                judged_by(setting), f"{len(setting.members):,}",
             )
         )
     return head, range(1, 4), rows

@@ -283,8 +283,8 @@ class TargetRow(Model):
     files: Annotated[float, Field(ge=0)]
     mean_s: Seconds = Field(description="read and write time of a file on the target, mean over the runs")
     median_s: Seconds = Field(description="read and write time of a file on the target, median over the runs")
-    times: Annotated[float, Field(ge=0)] = Field(
-        description="slowdown relative to the median target of comparable runs, median over the runs"
+    times: float = Field(
+        ge=0, description="slowdown relative to the median target of comparable runs, median over the runs"
     )
     lost_s: Seconds = Field(description="total extra time of the files on the target")
     slow: bool = Field(

@@ -165,7 +165,7 @@ class ServerSettings(HistorySettings):
     """Where a web server for a history listens."""
 
     address: Annotated[str, Option(metavar="IP")] = Field("127.0.0.1", description="Address to listen on.")
-    port: Annotated[int, Field(ge=0, le=65535)] = Field(8600, description="Port to listen on; 0: any free one.")
+    port: int = Field(8600, ge=0, le=65535, description="Port to listen on; 0: any free one.")
     names: Annotated[tuple[str, ...], Option(("--name",), "HOST")] = Field(
         (), description="Another host name by which browsers may address it."
     )

@@ -277,7 +277,6 @@ def _template(name: str) -> str:
     return (files("vani.centre.history") / "templates" / name).read_text(encoding="utf-8")
 
 
-_DAY_S: Final = 86400
 _LARGEST: Final = 10
 _MAX_ROWS: Final = 5000
 _POINTS: Final = 2000
@@ -324,7 +323,7 @@ def _month(connection: sa.Connection, _: Query, common: dict[str, Any], today: d
     is_latest = last is None or last < (period.until or last + 1)
     fresh = None if not is_latest else news(
         monday, last, read.new_pairs(connection, monday),
-        read.groups(connection, "category", read.Period(monday - 7 * WEEKS_BEFORE * _DAY_S, monday)),
+        read.groups(connection, "category", read.Period(monday - 7 * WEEKS_BEFORE * read.DAY_S, monday)),
         read.groups(connection, "category", read.Period(monday, None)),
     )
     specs = {"months": trend_chart(months, "month")}
@@ -451,11 +450,11 @@ def _settled_period(connection: sa.Connection, common: dict[str, Any]) -> read.P
 def _last_day(month: str) -> str:
     until = period_of(None, month).until
     assert until is not None
-    return _iso(int(until // _DAY_S) - 1)
+    return _iso(int(until // read.DAY_S) - 1)
 
 
 def _iso(day: int) -> str:
-    return datetime.fromtimestamp(day * _DAY_S, UTC).strftime("%Y-%m-%d")
+    return datetime.fromtimestamp(day * read.DAY_S, UTC).strftime("%Y-%m-%d")
 
 
 def _number(text: str | None, otherwise: int) -> int:

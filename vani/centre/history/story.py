@@ -25,7 +25,7 @@ from vani.cli.output import check_outputs, emit
 from vani.errors import InputError, one_line
 from vani.render.table import table
 from vani.render.wording import MATTERS
-from vani.units import counted, format_bytes, format_seconds, format_share
+from vani.units import counted, first_of, format_bytes, format_seconds, format_share
 
 if TYPE_CHECKING:
     import sqlalchemy as sa
@@ -422,8 +422,7 @@ def unknown_runs(
     if near:
         todo = f"did you mean {one_line(near[0])!r}?"
     elif names:
-        more = f" and {len(names) - _USERS} more" if len(names) > _USERS else ""
-        todo = f"its users are {', '.join(map(one_line, sorted(names)[:_USERS]))}{more}"
+        todo = f"its users are {first_of(list(map(one_line, sorted(names))), _USERS)}"
     return InputError(f"no runs of {one_line(application)}{whose} in this time", todo=todo)
 
 

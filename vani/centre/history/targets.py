@@ -204,7 +204,7 @@ def history_targets(settings: TargetsSettings | None = None, /, **fields: Any) -
 
 
 class _Shown(TargetsSettings):
-    limit: Annotated[int, Field(ge=1)] = Field(10, description="Maximum number of rows.")
+    limit: int = Field(10, ge=1, description="Maximum number of rows.")
     format: Literal["text", "json"] = Field("text", description="Output format.")
 
 

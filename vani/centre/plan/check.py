@@ -23,10 +23,10 @@ from vani.centre.plan.text import reasons
 from vani.errors import InputError, one_line
 from vani.render.formats import Formats
 from vani.schema.document import MAX_BYTES
-from vani.schema.model import Model
+from vani.schema.model import Model, schema_field
 from vani.schema.settings import PathLike
 from vani.schema.syntax.json_text import json_text
-from vani.units import counted, format_bytes
+from vani.units import counted, first_of, format_bytes
 
 if TYPE_CHECKING:
     from vani.centre.plan.schema.plans import ForwardPlan, JobPath, PathPlan, PlacePlan, ReplayPlan
@@ -39,9 +39,7 @@ class PlanStatus(Model):
     """Whether a plan is still valid."""
 
     # The name of the schema stays: other programs read it.
-    schema_: Literal["vani.standing/1"] = Field(
-        alias="schema", default="vani.standing/1", description="name and version of this schema"
-    )
+    schema_: Literal["vani.standing/1"] = schema_field("vani.standing/1")
     version: str = Field(description="version of Vani")
     kind: str = Field(description="kind of the plan")
     plan: PlanInput = Field(description="plan that was checked")
@@ -90,24 +88,19 @@ def check_io_nodes(plan: ForwardPlan | ReplayPlan, snapshot: Snapshot) -> Findin
     notes = []
     degraded = [node.name for node in snapshot.forwarding if node.state == "degraded"]
     if degraded:
-        notes.append(f"slower than planned, because degraded: {_named(degraded)}")
+        notes.append(f"slower than planned, because degraded: {first_of(degraded, _NAMED)}")
     if usable > plan.forward.io_nodes:
         notes.append(f"the pool has {usable:,} I/O nodes, the plan expects {plan.forward.io_nodes:,}")
     if usable >= wanted:
         return Findings(notes=notes)
     reason = f"{_assigned(wanted)}, {usable:,} of {len(snapshot.forwarding):,} can be used"
     if offline:
-        reason += f"; offline: {_named(offline)}"
+        reason += f"; offline: {first_of(offline, _NAMED)}"
     return Findings(broken=[Left(name="pool", reason=reason)], notes=notes)
 
 
 def _assigned(wanted: int) -> str:
     return f"{counted(wanted, 'I/O node', 'is', 'are')} assigned"
-
-
-def _named(names: list[str]) -> str:
-    more = f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
-    return ", ".join(names[:_NAMED]) + more
 
 
 # Check of plans that choose OSTs: these must be in service and have room for the planned bytes.

@@ -191,18 +191,12 @@ def _expected(
     if lacks != lacks_before or before.bandwidth < 1:
         return None
     speedup = after.bandwidth / before.bandwidth
-    width = math.hypot(_width(base), _width(chosen))
-    low, high = spread(width)
-    return Expected(
-        metric="sum_of_bandwidths",
-        before=before.bandwidth,
-        after=after.bandwidth,
-        speedup=speedup,
-        low=speedup * low if width else None,
-        high=speedup * high if width else None,
-        method=f"sum over the jobs with a figure; before: {before.policy}"
-        + ("" if width else "; no range: the curves have no scatter"),
-    )
+    method = f"sum over the jobs with a figure; before: {before.policy}"
+    if not (width := math.hypot(_width(base), _width(chosen))):
+        method += "; no range: the curves have no scatter"
+        return plans.expected_effect("sum_of_bandwidths", before.bandwidth, after.bandwidth, method)
+    low, high = (speedup * end for end in spread(width))
+    return plans.expected_effect("sum_of_bandwidths", before.bandwidth, after.bandwidth, method, ends=(low, high))
 
 
 def _width(chosen: Sequence[optimum.Choice]) -> float:

@@ -191,16 +191,11 @@ def _expected(done: Sequence[_Served], layer: path_layers.Layer, serves: Sequenc
     nodes = [route.job.nodes for route in done]
     before = float(path_layers.static_shares(layer, nodes, demands, serves)[with_demand].mean())
     after = float(np.mean([done[number].met for number in with_demand]))
-    return Expected(
-        metric="mean_share_of_demand_carried",
-        before=before,
-        after=after,
-        speedup=after / before if before else None,
-        low=None,
-        high=None,
-        method="before: compute nodes dealt to all forwarding nodes in blocks, in the order of jobs.yaml, and storage "
-        "without a limit; after: this plan; no range: demands and loads have no scatter",
-    )
+    return plans.expected_effect(
+        "mean_share_of_demand_carried", before, after,
+        "before: compute nodes dealt to all forwarding nodes in blocks, in the order of jobs.yaml, and storage without "
+        "a limit; after: this plan; no range: demands and loads have no scatter",
+    )  # fmt: skip
 
 
 def _lacks(route: _Served, settings: plans.PathSettings) -> str | None:

@@ -11,15 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 import vani
-from vani.centre.plan.inputs import (
-    FileToPlace,
-    files_to_place,
-    layout_files_of,
-    loaded,
-    plan_input,
-    read_layouts,
-    refuse_old,
-)
+from vani.centre.plan import inputs as documents
 from vani.centre.plan.placement.layouts import Extent, setstripe
 from vani.centre.plan.placement.search import Floats, Stripes, Targets, least_level, renumbered
 from vani.centre.plan.placement_advice import answers_to, notes_of, pinning
@@ -89,7 +81,7 @@ def place(
     if not targets:
         raise InputError("has no usable OST", where=where_snapshot, todo="list OSTs under `ost` that are not offline")
     pool, no_data = _pool(targets, snapshot, settings)
-    files = files_to_place(
+    files = documents.files_to_place(
         jobs,
         layouts or {},
         int(pool.is_sound.sum()) or len(pool.index),
@@ -151,7 +143,7 @@ def place(
     )
 
 
-def _requests(files: Sequence[FileToPlace]) -> list[_Request]:
+def _requests(files: Sequence[documents.FileToPlace]) -> list[_Request]:
     """The extents that get OSTs, in the order in which they are written: a wave after the other."""
     turns: dict[int, int] = {}
     for job in dict.fromkeys(file.job for file in files):
@@ -167,7 +159,7 @@ def _requests(files: Sequence[FileToPlace]) -> list[_Request]:
 
 
 def _chosen(
-    files: Sequence[FileToPlace], requests: Sequence[_Request], trials: Trials, pool: Pool,
+    files: Sequence[documents.FileToPlace], requests: Sequence[_Request], trials: Trials, pool: Pool,
     settings: plans.PlaceSettings,
 ) -> Chosen:
     """OSTs of each request. An extent with a stripe that has no OST gets none: no command can set it."""
@@ -281,16 +273,13 @@ def _expected(before: plans.AllocatorRange | None, after: plans.OstCosts, ideal_
     if before is None or before.time_cost is None or not after.time_cost:
         return None
     drawn = before.time_cost
-    return Expected(
-        metric="makespan_s",
-        before=drawn.median * ideal_s,
-        after=after.time_cost * ideal_s,
-        speedup=drawn.median / after.time_cost,
-        low=drawn.low / after.time_cost,
-        high=drawn.high / after.time_cost,
-        method="simulated end of the last file; before: Lustre's allocator as configured, median of draws; low and "
-        "high: their minimum and maximum",
-    )
+    low, middle, high = (end / after.time_cost for end in (drawn.low, drawn.median, drawn.high))
+    return plans.expected_effect(
+        "makespan_s", drawn.median * ideal_s, after.time_cost * ideal_s,
+        "simulated end of the last file; before: Lustre's allocator as configured, median of draws; low and high: "
+        "their minimum and maximum",
+        speedup=middle, ends=(low, high),
+    )  # fmt: skip
 
 
 def _uses(snapshot: Snapshot, pool: Pool, added_bytes: Floats) -> list[plans.TargetUse]:
@@ -309,7 +298,7 @@ def _uses(snapshot: Snapshot, pool: Pool, added_bytes: Floats) -> list[plans.Tar
 
 
 def _placed(
-    files: Sequence[FileToPlace], requests: Sequence[_Request], chosen: Chosen, pool: Pool
+    files: Sequence[documents.FileToPlace], requests: Sequence[_Request], chosen: Chosen, pool: Pool
 ) -> list[plans.PlacedFile]:
     index = pool.index.tolist()
     osts: list[dict[int, list[int]]] = [{} for _ in files]
@@ -328,7 +317,7 @@ def _placed(
     ]
 
 
-def _with_command(file: FileToPlace, placed: plans.PlacedFile, *, pin: bool) -> plans.PlacedFile:
+def _with_command(file: documents.FileToPlace, placed: plans.PlacedFile, *, pin: bool) -> plans.PlacedFile:
     """The file with its command, which names OSTs only if that is worth it; none if Lustre chooses everything."""
     osts = {extent.number: extent.osts for extent in placed.extents if extent.osts}
     if not osts:
@@ -354,7 +343,7 @@ def _extent(extent: Extent, osts: list[int]) -> plans.PlacedExtent:
 
 
 def _unplaced(
-    files: Sequence[FileToPlace], requests: Sequence[_Request], chosen: Chosen, pool: Pool,
+    files: Sequence[documents.FileToPlace], requests: Sequence[_Request], chosen: Chosen, pool: Pool,
     settings: plans.PlaceSettings,
 ) -> Iterator[plans.Left]:
     for file in files:
@@ -390,7 +379,7 @@ def _over(snapshot: Snapshot, pool: Pool, added_bytes: Floats, settings: plans.P
         yield plans.Left(name=f"OST {index}", reason=f"filled to {full}, above {format_share(settings.ceiling)}")
 
 
-def _name(file: FileToPlace, extent: Extent) -> str:
+def _name(file: documents.FileToPlace, extent: Extent) -> str:
     whole = len(file.layout.components) == 1
     return file.creation.path if whole else f"{file.creation.path}, extent {extent.number}"
 
@@ -423,16 +412,16 @@ def plan_place(
         A document cannot be used, a figure is invalid, the snapshot is too old, or no OST is in service.
     """
     settings = plans.PlaceSettings.of(settings, **fields)
-    given_jobs = loaded("jobs", jobs, Jobs)
-    state = loaded("snapshot", snapshot, Snapshot)
-    refuse_old(state.document, max_age, now, state.where)
-    files = layout_files_of(given_jobs.document, given_jobs.folder)
-    layouts = [plan_input("layout", path) for path in dict.fromkeys(files.values())]
+    given_jobs = documents.loaded("jobs", jobs, Jobs)
+    state = documents.loaded("snapshot", snapshot, Snapshot)
+    documents.refuse_old(state.document, max_age, now, state.where)
+    files = documents.layout_files_of(given_jobs.document, given_jobs.folder)
+    layouts = [documents.plan_input("layout", path) for path in dict.fromkeys(files.values())]
     return place(
         given_jobs.document,
         state.document,
         settings,
-        layouts=read_layouts(files),
+        layouts=documents.read_layouts(files),
         inputs=[given_jobs.source, state.source, *layouts],
         where=given_jobs.where,
         where_snapshot=state.where,

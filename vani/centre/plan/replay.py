@@ -352,16 +352,10 @@ def _job(life: Life) -> plans.QueuedJob:
 def _expected(before: plans.QueueOutcome, after: plans.QueueOutcome) -> Expected | None:
     if before.bandwidth is None or before.bandwidth < 1 or after.bandwidth is None:
         return None
-    return Expected(
-        metric="sum_of_bandwidths",
-        before=before.bandwidth,
-        after=after.bandwidth,
-        speedup=after.bandwidth / before.bandwidth,
-        low=None,
-        high=None,
-        method=f"sum over all jobs of bytes / runtime; before: {before.policy}; no range: the scatter of runs is not "
-        "replayed",
-    )
+    return plans.expected_effect(
+        "sum_of_bandwidths", before.bandwidth, after.bandwidth,
+        f"sum over all jobs of bytes / runtime; before: {before.policy}; no range: the scatter of runs is not replayed",
+    )  # fmt: skip
 
 
 def _over(after: plans.QueueOutcome, settings: plans.ForwardSettings) -> list[plans.Left]:

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from vani.schema.document import DocumentOfKinds
-from vani.schema.model import Model
+from vani.schema.model import Model, schema_field
 
 Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Count = Annotated[int, Field(ge=0)]
@@ -19,9 +19,7 @@ Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 class Prediction(DocumentOfKinds):
     """A prediction of any kind."""
 
-    schema_: Literal["vani.prediction/1"] = Field(
-        alias="schema", default="vani.prediction/1", description="name and version of this schema"
-    )
+    schema_: Literal["vani.prediction/1"] = schema_field("vani.prediction/1")
     version: str = Field(description="version of Vani")
     kind: str = Field(description="kind of prediction")
     outside: list[str] = Field(
@@ -151,8 +149,8 @@ class PredictedWrite(Model):
 
     nodes: AtLeastOne = Field(description="number of writing compute nodes")
     processes_per_node: AtLeastOne = Field(description="number of writing processes per node")
-    bytes_per_process: Annotated[float, Field(gt=0, allow_inf_nan=False)] = Field(
-        description="bytes that each process writes to its file"
+    bytes_per_process: float = Field(
+        gt=0, allow_inf_nan=False, description="bytes that each process writes to its file"
     )
     stripe_count: AtLeastOne | None = Field(description="stripe count of each file; null if the file system has none")
 

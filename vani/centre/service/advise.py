@@ -55,11 +55,11 @@ class AdviseSettings(PeriodSettings):
         None, description=f"The centre's file; by default {DEFAULT_FILE} in this folder, if it is there."
     )
     mount: str | None = Field(None, description="Mount point of the file system; by default the one in the file.")
-    targets: Annotated[int | None, Field(ge=1, le=65_536)] = Field(
-        None, description="Number of its OSTs; by default from the file, else the largest in the logs."
+    targets: int | None = Field(
+        None, ge=1, le=65_536, description="Number of its OSTs; by default from the file, else the largest in the logs."
     )
-    stripe_count: Annotated[int | None, Field(ge=-1, le=65_536)] = Field(
-        None, description="Its present default stripe count; by default from the file, else 1."
+    stripe_count: int | None = Field(
+        None, ge=-1, le=65_536, description="Its present default stripe count; by default from the file, else 1."
     )
 
 

@@ -25,7 +25,7 @@ class SharedFileSystem(Model):
     mount: _Name = Field(description="its mount point")
     targets: Annotated[int, Field(ge=1, le=65_536)] | None = Field(default=None, description="number of OSTs")
     stripe_count: _Stripes = Field(default=1, description="stripes of a new file; -1: all")
-    stripe_size: Annotated[int, Field(ge=65_536)] = Field(default=MiB, description="bytes of its stripes")
+    stripe_size: int = Field(default=MiB, ge=65_536, description="bytes of its stripes")
 
 
 class CentreConfiguration(Model):
@@ -36,9 +36,9 @@ class CentreConfiguration(Model):
     history: _Name = Field(description="file or URL of the history")
     group: _Name | None = Field(default=None, description="group that may read the history; else its owner alone")
     system: _Name | None = Field(default=None, description="bundled name or system.yaml of the machine")
-    every_s: Annotated[float, Field(ge=1)] = Field(default=3600.0, description="seconds between two imports")
+    every_s: float = Field(default=3600.0, ge=1, description="seconds between two imports")
     address: _Name = Field(default="127.0.0.1", description="address of the pages and metrics")
-    port: Annotated[int, Field(ge=0, le=65_535)] = Field(default=8600, description="their port")
+    port: int = Field(default=8600, ge=0, le=65_535, description="their port")
     names: tuple[_Name, ...] = Field(default=(), description="host names by which browsers may address them")
     open: bool = Field(default=False, description="true: everyone who reaches the pages may read them, without a token")
     hook: _Name | None = Field(default=None, description="folder of what the hook in jobs sets; without it, no hook")

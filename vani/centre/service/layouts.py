@@ -25,6 +25,7 @@ from pydantic import Field
 
 from vani.centre.history.rows import StoredRun
 from vani.centre.prediction.creations.series import Creations
+from vani.models import pfl
 from vani.schema.model import Model
 from vani.units import KiB, MiB, lfs_size
 
@@ -459,13 +460,7 @@ class Rule:
     @property
     def options(self) -> str:
         """Options of `lfs setstripe`."""
-        if len(self.layout) == 1:
-            return f"-c {self.layout[0].count} -S {lfs_size(self.layout[0].size)}"
-        parts = (
-            f"-E {'-1' if part.end is None else lfs_size(part.end)} -c {part.count} -S {lfs_size(part.size)}"
-            for part in self.layout
-        )
-        return " ".join(parts)
+        return pfl.Layout(tuple(pfl.Component(part.end, part.count, part.size) for part in self.layout)).to_options()
 
     def of_stripes(self, size: int) -> Rule:
         """The same with other stripes in its last component."""
@@ -618,8 +613,7 @@ def choose(jobs: Sequence[ReplayJob], targets: int, default: Layout, mount: str)
     explains = fit.error <= MOST_ERROR
     rule, judged, low, high = _best(first, rules) if explains else None, None, None, None
     if rule is not None:
-        judged = second.trial(_of(rule.layout))
-        low, high = second.range_of(_of(rule.layout))
+        judged, (low, high) = second.trial(_of(rule.layout)), second.range_of(_of(rule.layout))
         if low < LEAST_GAIN or not second.accepts(judged):
             rule = judged = low = high = None
     line = None if rule is None else rule.layout

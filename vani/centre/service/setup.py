@@ -49,7 +49,7 @@ class InitSettings(centre.ConfigurationSettings):
         None, description="The history; by default history.sqlite next to the file."
     )
     group: Annotated[str | None, Option(metavar="NAME")] = Field(None, description="Group that may read the history.")
-    port: Annotated[int, Field(ge=0, le=65_535)] = Field(8600, description="Port of the pages.")
+    port: int = Field(8600, ge=0, le=65_535, description="Port of the pages.")
     open: bool = Field(False, description="Serve the pages without a token.")
 
 

@@ -65,7 +65,7 @@ class DesignSettings(Settings):
     folder: Annotated[str, Option(metavar="DIR")] = Field(
         "vani-writes", description="Folder for the written files, on the file system to measure."
     )
-    seed: Annotated[int, Field(ge=0)] = Field(0, description="Seed of what is drawn.")
+    seed: int = Field(0, ge=0, description="Seed of what is drawn.")
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from vani.centre.prediction.schema import PredictedWrite, WriteEnd, WriteTimePre
 from vani.centre.write_time.choice import Fitted
 from vani.centre.write_time.fit import prepared
 from vani.centre.write_time.published import PUBLISHED, Groups, Placement, Published, Write, read_mapping
-from vani.centre.write_time.samples import Samples
+from vani.centre.write_time.samples import MAX_READ, Samples
 from vani.centre.write_time.schema import WriteModel
 from vani.errors import InputError, one_line
 from vani.schema.settings import Option, PathLike, Settings
@@ -208,10 +208,6 @@ def _range(ends: list[WriteTimePrediction]) -> WriteTimePrediction:
     )
 
 
-_MAX_READ: Final = 0.1
-"""Maximum ratio of bytes read to bytes written at which a run's I/O time counts as its write time."""
-
-
 def profile_write_time(profile: Profile, model: PathLike) -> WriteTimePrediction:
     """Predict the time of a run's writes, to compare it with the I/O time of its slowest process.
 
@@ -222,7 +218,7 @@ def profile_write_time(profile: Profile, model: PathLike) -> WriteTimePrediction
     """
     known = WriteModel.load(model)
     moved, ops = profile.workflow.io.bytes, profile.workflow.io.ops
-    if not moved.written or (moved.read or 0) > _MAX_READ * moved.written:
+    if not moved.written or (moved.read or 0) > MAX_READ * moved.written:
         raise InputError(
             "the run does not write, or reads more than a tenth of what it writes: its I/O time is not its write time",
             where="--model",

@@ -14,7 +14,7 @@ from vani.centre.csv_file import read_csv_file
 from vani.centre.prediction.schema import PredictedTerm
 from vani.errors import InputError, one_line
 from vani.schema.host_list import expand
-from vani.units import format_seconds
+from vani.units import first_of, format_seconds
 
 # Features of a write as in section III-A of Xie et al. (IPDPS 2019).
 #
@@ -424,9 +424,8 @@ class NodeMap:
         """
         unknown = [node for node in nodes if node not in self.behind]
         if unknown:
-            some = ", ".join(one_line(node) for node in unknown[:_SHOWN])
-            more = f" and {len(unknown) - _SHOWN:,} more" if len(unknown) > _SHOWN else ""
-            raise InputError(f"has no node {some}{more}", where=self.path, todo="add a row for each node")
+            some = first_of(list(map(one_line, unknown)), _SHOWN)
+            raise InputError(f"has no node {some}", where=self.path, todo="add a row for each node")
         return {
             kind: groups_of(self.behind[node][number] for node in nodes)
             for number, kind in enumerate(self.kinds)

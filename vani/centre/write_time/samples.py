@@ -17,7 +17,7 @@ import numpy.typing as npt
 from vani.centre.csv_file import CsvFile, parse_csv
 from vani.errors import InputError, one_line
 from vani.schema.document import read_bytes, text_of
-from vani.units import format_bytes, parse_bytes
+from vani.units import MiB, format_bytes, parse_bytes
 
 if TYPE_CHECKING:
     from vani.centre.history.rows import StoredRun
@@ -129,13 +129,8 @@ def sampled(writes: Writes) -> Samples:
     with np.errstate(divide="ignore", invalid="ignore"):
         variance = np.bincount(group, weights=(times - means[group]) ** 2) / (counts - 1)
         error = np.where(counts > 1, np.sqrt(variance / counts) / means, np.nan)
-    chosen = first[order]
-    return Samples(
-        {name: column[chosen] for name, column in numbers.items()},
-        {name: column[chosen] for name, column in words.items()},
-        means[order],
-        error[order],
-    )
+    chosen = Samples(numbers, words, times).only(first[order])
+    return replace(chosen, seconds=means[order], standard_error=error[order])
 
 
 CONFIDENCE: Final = 0.9
@@ -286,7 +281,6 @@ def _is_number(cell: str) -> bool:
 # Each repetition is a write; reads are left out. `bytes` is the final size of the file. If a deadline ended the write
 # early (stonewalling), it is the amount moved: bandwidth times time.
 
-_MiB: Final = 1 << 20
 _BANNER: Final = re.compile(r"^IOR-\d", re.MULTILINE)
 _TITLES: Final = re.compile(r"^access\s+bw\(MiB/s\)\s", re.MULTILINE)
 _OPTION: Final = re.compile(r"^\s*([A-Za-z][A-Za-z ]*?)\s*[:=]\s*(.*\S)\s*$")
@@ -328,23 +322,21 @@ def read_ior(text: str, path: Path) -> Writes:
     writes = list(_of_json(text, path) if text.lstrip().startswith("{") else _of_text(text, path))
     if not writes:
         raise InputError("has no write", where=path, todo="run IOR with -w, or leave it out")
-    if len(writes) > MAX_WRITES:
-        raise InputError(f"has more than {MAX_WRITES:,} writes", where=path, todo="leave some out")
     tests = [test for test, _, _ in writes]
     nodes, processes, requests = np.array([(test.nodes, test.tasks, test.request) for test in tests], dtype=float).T
     moved = np.array([_moved(*write_, path) for write_ in writes])
     numbers = {"nodes": nodes, "processes": processes, "bytes": moved, "request": requests}
-    with_stripes = {test.stripe_count is not None for test in tests}
-    if len(with_stripes) > 1:
+    stripes = [float(test.stripe_count) for test in tests if test.stripe_count is not None]
+    if stripes and len(stripes) < len(tests):
         raise InputError("has the stripe count of some tests only", where=path, todo="split it")
-    if True in with_stripes:
-        numbers["stripe_count"] = np.array([float(test.stripe_count or 0) for test in tests])
+    if stripes:
+        numbers["stripe_count"] = np.array(stripes)
     words = {name: np.array([test.words[n] for test in tests]) for n, name in enumerate(_WORDS)}
     return Writes(numbers, words, np.array([seconds for _, _, seconds in writes]))
 
 
 def _moved(test: _Test, mib_per_s: float, seconds: float, path: Path) -> float:
-    moved = mib_per_s * _MiB * seconds
+    moved = mib_per_s * MiB * seconds
     if abs(moved - test.size) <= _ROUNDED * test.size:
         return float(test.size)
     if test.deadline:
@@ -372,7 +364,7 @@ def _of_json(text: str, path: Path) -> Iterator[tuple[_Test, float, float]]:
             known = _known(settings, request=request, each=each, where=where)
             for result in _flat(test["Results"]):
                 if result["access"] == "write":
-                    yield known, *_checked(float(result["bwMiB"]), float(result["totalTime"]), where)
+                    yield known, *_checked(result["bwMiB"], result["totalTime"], where=where)
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
         raise InputError(
             f"is not IOR's JSON ({type(error).__name__}: {one_line(str(error))[:60]})",
@@ -403,10 +395,7 @@ def _of_text(text: str, path: Path) -> Iterator[tuple[_Test, float, float]]:
             if len(cells) == len(titles):
                 test = test or _of_options(options, where)
                 row = dict(zip(titles, cells, strict=True))
-                yield (
-                    test,
-                    *_checked(_number(row["bw(MiB/s)"], where), _number(row["total(s)"], where), where),
-                )
+                yield test, *_checked(row["bw(MiB/s)"], row["total(s)"], where=where)
                 rows += 1
             elif not _is_summary(text, line):
                 raise InputError(
@@ -426,10 +415,8 @@ def _of_text(text: str, path: Path) -> Iterator[tuple[_Test, float, float]]:
 
 def _is_summary(text: str, line: str) -> bool:
     """Whether a line belongs to IOR's summary after the results."""
-    end = text.find("Summary of all tests:")
-    begin = text.find("Max Write:")
-    behind = min((at for at in (begin, end) if at >= 0), default=-1)
-    return behind >= 0 and text.find(line) > behind
+    places = [at for title in ("Summary of all tests:", "Max Write:") if (at := text.find(title)) >= 0]
+    return bool(places) and text.find(line) > min(places)
 
 
 def _of_options(options: Mapping[str, Any], where: str) -> _Test:
@@ -478,14 +465,13 @@ def _size(text: Any) -> int:
     return parse_bytes(f"{match[1]}{'B' if match[2] == 'bytes' else match[2]}")
 
 
-def _number(cell: str, where: str) -> float:
+def _checked(*cells: Any, where: str) -> tuple[float, float]:
+    """The MiB per second and the seconds of a write."""
     try:
-        return float(cell)
-    except ValueError:
-        raise InputError(f"{cell[:40]!r} is not a number", where=where, todo="leave it out") from None
-
-
-def _checked(rate: float, seconds: float, where: str) -> tuple[float, float]:
+        rate, seconds = map(float, cells)
+    except ValueError as error:
+        what = f"{str(error).rpartition(': ')[2][:42]} is not a number"
+        raise InputError(what, where=where, todo="leave it out") from None
     if not (0 < seconds < math.inf and 0 <= rate < math.inf):
         what = f"a write of {seconds:g} s at {rate:g} MiB/s"
         raise InputError(what, where=where, todo="leave it out: it was not measured")
@@ -528,7 +514,7 @@ def read_writes(path: Path) -> Writes:
     return read_ior(text, path) if is_ior(text) else read_csv(text, path)
 
 
-_MAX_READ: Final = 0.1
+MAX_READ: Final = 0.1
 """Maximum ratio of bytes read to bytes written at which a run's I/O time counts as its write time."""
 _ALIKE: Final = 0.01
 """Relative difference below which amounts are equal: a few lines in a log do not make a different write."""
@@ -565,7 +551,7 @@ def writes_of(runs: Sequence[StoredRun], where: str) -> Writes:
 
 def _is_sample(run: StoredRun) -> bool:
     written, read = run.bytes_written, run.bytes_read or 0
-    return bool(run.complete and run.slowest_s and written and read <= _MAX_READ * written)
+    return bool(run.complete and run.slowest_s and written and read <= MAX_READ * written)
 
 
 def _rounded(values: Sequence[float]) -> Floats:

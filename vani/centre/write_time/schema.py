@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field, JsonValue, model_validator
 
 from vani.schema.document import Document
-from vani.schema.model import Model
+from vani.schema.model import Model, schema_field
 
 Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
@@ -54,28 +54,26 @@ class StageCost(Model):
 class WriteModel(Document):
     """A fitted model."""
 
-    schema_: Literal["vani.model/1"] = Field(
-        alias="schema", default="vani.model/1", description="name and version of this schema"
-    )
+    schema_: Literal["vani.model/1"] = schema_field("vani.model/1")
     version: str = Field(description="version of Vani")
     method: str = Field(description="method of predicting times")
     system: Literal["cetus", "titan"] | None = Field(
         description="machine whose features by Xie et al. are used; null uses loads computed from the columns"
     )
     scale: str = Field(description="name of the column with the scale")
-    samples: Annotated[int, Field(ge=1)] = Field(description="number of writes that the model was fitted to")
-    unconverged: Annotated[int, Field(ge=0)] = Field(
-        description="number of writes left out because their repetitions differ too much for a mean"
+    samples: int = Field(ge=1, description="number of writes that the model was fitted to")
+    unconverged: int = Field(
+        ge=0, description="number of writes left out because their repetitions differ too much for a mean"
     )
-    confidence: Annotated[float, Field(ge=0.5, lt=1)] = Field(
-        description="confidence that the mean of repetitions is within a tenth of the true mean"
+    confidence: float = Field(
+        ge=0.5, lt=1, description="confidence that the mean of repetitions is within a tenth of the true mean"
     )
     held_out: Annotated[int, Field(ge=1)] = Field(
         description="number of writes used for the interval: those above half of the largest scale, and smaller ones "
         "if these are few"
     )
-    columns: Annotated[dict[str, Envelope], Field(min_length=1, max_length=100)] = Field(
-        description="numbers that a question must give, and the range of the samples"
+    columns: dict[str, Envelope] = Field(
+        min_length=1, max_length=100, description="numbers that a question must give, and the range of the samples"
     )
     words: dict[str, list[str]] = Field(
         description="settings that a question must give, and the values that the samples contain"

@@ -259,8 +259,7 @@ def target_times(connection: sa.Connection, period: Period) -> Iterator[tuple[st
     of = tables.runs.c
     columns = (of.mount, of.application, of.user, of.processes, of.job, of.target_times)
     known = of.target_times.is_not(None) & period.of(of.submitted)
-    for row in connection.execute(sa.select(*columns).where(known).order_by(of.digest)):
-        yield row[0], row[1], row[2], row[3], row[4], row[5]
+    yield from map(tuple, connection.execute(sa.select(*columns).where(known).order_by(of.digest)))
 
 
 def replayable(connection: sa.Connection, period: Period, mount: str | None) -> list[str]:
@@ -343,17 +342,8 @@ def file_system_of(connection: sa.Connection, digest: str) -> str:
     return str(connection.execute(sa.select(of.file_system).where(of.digest == digest)).scalar() or "")
 
 
-def all_profiles(connection: sa.Connection) -> Iterator[tuple[str, bytes]]:
-    """Every packed profile, with its run's digest."""
-    return _contents(connection, tables.profiles)
-
-
-def all_creations(connection: sa.Connection) -> Iterator[tuple[str, bytes]]:
-    """The packed creations of every run, with its digest."""
-    return _contents(connection, tables.creations)
-
-
-def _contents(connection: sa.Connection, table: sa.Table) -> Iterator[tuple[str, bytes]]:
+def contents(connection: sa.Connection, table: sa.Table) -> Iterator[tuple[str, bytes]]:
+    """Everything packed in a table, with its run's digest."""
     of = table.c
     for digest, content in connection.execute(sa.select(of.digest, of.content).order_by(of.digest)):
         yield digest, bytes(content)
@@ -482,7 +472,7 @@ def categories_of(
     of = tables.sums.c
     own = whose(tables.sums, application, user, processes) & period.of_sums()
     query = sa.select(of.user, of.processes, _costs()[0], sa.func.max(of.last)).where(own)
-    categories = [(row[0], row[1], row[2], row[3]) for row in connection.execute(query.group_by(of.user, of.processes))]
+    categories = map(tuple, connection.execute(query.group_by(of.user, of.processes)))
     return sorted(categories, key=lambda row: (-(row[3] if row[3] is not None else -1e300), row[0], row[1]))
 
 

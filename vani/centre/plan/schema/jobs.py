@@ -12,7 +12,7 @@ from pydantic import AfterValidator, Field
 from vani.errors import InputError
 from vani.schema.document import Document
 from vani.schema.host_list import HostList
-from vani.schema.model import Model
+from vani.schema.model import Model, schema_field
 
 MAX_JOBS = 10_000
 """More do not run at once on any machine, and the plan of so many takes seconds."""
@@ -64,7 +64,7 @@ class AccessPattern(Model):
         default="contiguous",
         description="order of requests; strided: requests of the processes alternate in a shared file",
     )
-    request: Annotated[int, Field(ge=1, le=1 << 50)] = Field(description="size of one read or write in bytes")
+    request: int = Field(ge=1, le=1 << 50, description="size of one read or write in bytes")
 
 
 class Demand(Model):
@@ -78,8 +78,8 @@ class Demand(Model):
 class Creation(Model):
     """A file that the job is going to create."""
 
-    path: Annotated[str, Field(min_length=1, max_length=4096)] = Field(description="absolute path")
-    size: Annotated[int, Field(ge=0, le=1 << 62)] = Field(description="expected size in bytes")
+    path: str = Field(min_length=1, max_length=4096, description="absolute path")
+    size: int = Field(ge=0, le=1 << 62, description="expected size in bytes")
     rank: Count | None = Field(default=None, description="process that creates the file")
     layout: AtLeastOne | str | None = Field(
         default=None, description="stripe count, composite layout (`-E ...`), or a file with Tarazu's buckets"
@@ -128,12 +128,8 @@ def refuse_twins(what: str, names: Sequence[str], where: str) -> None:
 class Jobs(Document):
     """The jobs of a machine."""
 
-    schema_: Literal["vani.jobs/1"] = Field(
-        alias="schema", default="vani.jobs/1", description="name and version of this schema"
-    )
-    jobs: Annotated[list[PlannedJob], Field(min_length=1, max_length=MAX_JOBS)] = Field(
-        description="jobs in the order of submission"
-    )
+    schema_: Literal["vani.jobs/1"] = schema_field("vani.jobs/1")
+    jobs: list[PlannedJob] = Field(min_length=1, max_length=MAX_JOBS, description="jobs in the order of submission")
 
     def refuse_twins(self, where: str) -> None:
         """Raise InputError if two jobs share a name; errors call the document `where`."""

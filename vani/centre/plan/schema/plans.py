@@ -10,7 +10,7 @@ from pydantic import BeforeValidator, Field
 from vani.centre.plan.schema.scenario import Pieces, Placement, Stages
 from vani.schema.advice import Expected
 from vani.schema.document import DocumentOfKinds
-from vani.schema.model import Model
+from vani.schema.model import Model, schema_field
 from vani.schema.settings import Option, Settings
 
 # The base of every plan: its inputs, its expected gain, and what could not be done.
@@ -40,12 +40,20 @@ class Left(Model):
     reason: str = Field(description="reason why nothing was assigned")
 
 
+def expected_effect(
+    metric: str, before: float, after: float, method: str, *, speedup: float | None = None,
+    ends: tuple[float | None, float | None] = (None, None),
+) -> Expected:
+    """The expected effect of a plan: by default `after` relative to `before`, without a range."""
+    speedup = (after / before if before else None) if speedup is None else speedup
+    low, high = ends
+    return Expected(metric=metric, before=before, after=after, speedup=speedup, low=low, high=high, method=method)
+
+
 class Plan(DocumentOfKinds):
     """A plan of any kind; each kind adds its own decisions."""
 
-    schema_: Literal["vani.plan/1"] = Field(
-        alias="schema", default="vani.plan/1", description="name and version of this schema"
-    )
+    schema_: Literal["vani.plan/1"] = schema_field("vani.plan/1")
     version: str = Field(description="version of Vani")
     kind: str = Field(description="kind of plan")
     inputs: list[PlanInput] = Field(description="documents that the plan was made from")
@@ -78,7 +86,7 @@ Estimate = Literal["near", "nearest", "none"]
 class ForwardSettings(Settings):
     """How the I/O nodes of a pool are shared."""
 
-    io_nodes: Annotated[int, Field(ge=0, le=10_000_000)] = Field(description="Number of I/O nodes in the pool.")
+    io_nodes: int = Field(ge=0, le=10_000_000, description="Number of I/O nodes in the pool.")
     policy: Policy = Field(
         "mckp", description="How I/O nodes are shared; mckp is optimal, oracle needs no pool."
     )
@@ -114,8 +122,8 @@ class ForwardOptions(ForwardSettings):
 class QueueOptions(ForwardOptions):
     """Options of `vani plan forward --replay`."""
 
-    nodes: Annotated[int | None, Field(ge=1, le=10_000_000)] = Field(
-        None, description="With --replay: compute nodes of the machine; by default as in --system."
+    nodes: int | None = Field(
+        None, ge=1, le=10_000_000, description="With --replay: compute nodes of the machine; by default as in --system."
     )
     poll: Annotated[float, Field(ge=0, le=1e9), Option(metavar="SECONDS")] = Field(
         0.0,
@@ -245,7 +253,7 @@ class ReplayPlan(Plan):
     forward: ForwardSettings = Field(
         description="settings of the request; nodes_per_io_node is the machine's if none was given"
     )
-    nodes: Annotated[int, Field(ge=1)] = Field(description="number of compute nodes of the machine")
+    nodes: int = Field(ge=1, description="number of compute nodes of the machine")
     poll_s: Amount = Field(
         description="interval in seconds at which running clients read a new mapping; 0 is immediately"
     )
@@ -429,10 +437,8 @@ class PlaceSettings(Settings):
         0.17,
         description="Difference in free space, as a share of the largest, above which Lustre draws OSTs by free space.",
     )
-    seed: Annotated[int, Field(ge=0, lt=1 << 32)] = Field(0, description="Seed of Lustre's draws.")
-    seeds: Annotated[int, Field(ge=1, le=10_000)] = Field(
-        50, description="Number of draws for the range of Lustre's costs."
-    )
+    seed: int = Field(0, ge=0, lt=1 << 32, description="Seed of Lustre's draws.")
+    seeds: int = Field(50, ge=1, le=10_000, description="Number of draws for the range of Lustre's costs.")
 
 
 class PlacedExtent(Model):

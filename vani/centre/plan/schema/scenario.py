@@ -11,7 +11,7 @@ from pydantic import Field
 from vani.centre.plan.schema.jobs import MAX_JOBS, Amount, AtLeastOne, Bytes, Count, Name, refuse_twins
 from vani.errors import DocumentError
 from vani.schema.document import Document
-from vani.schema.model import Model
+from vani.schema.model import Model, schema_field
 
 MAX_SEEDS = 1000
 _MAX_RATE = 1e18
@@ -108,13 +108,13 @@ class ScenarioPhase(Model):
     storage: Literal["file_system", "burst_buffer"] = Field(
         default="file_system", description="location of the files that are read or written"
     )
-    file_set: Annotated[str, Field(min_length=1, max_length=200)] = Field(
-        default="files",
+    file_set: str = Field(
+        default="files", min_length=1, max_length=200,
         description="name of the set of files; phases of a job that name the same set use the same files",
     )
     compute_s: Amount = Field(default=0.0, description="seconds without I/O before the phase")
     background: bool = Field(default=False, description="true if the next phase does not wait for this one")
-    repeat: Annotated[int, Field(ge=1, le=100_000)] = Field(default=1, description="number of repetitions")
+    repeat: int = Field(default=1, ge=1, le=100_000, description="number of repetitions")
 
 
 class ScenarioJob(Model):
@@ -157,10 +157,10 @@ class Placement(Model):
 class DataOnMdt(Model):
     """Small files that start on the metadata target, and move to OSTs after a time or under pressure (AIOT)."""
 
-    below: Annotated[int, Field(ge=1, le=1 << 30)] = Field(description="largest file that starts there, bytes")
+    below: int = Field(ge=1, le=1 << 30, description="largest file that starts there, bytes")
     expires_s: Amount = Field(description="seconds without use after which a file moves to OSTs")
-    pressure: Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)] = Field(
-        default=0.5,
+    pressure: float = Field(
+        default=0.5, ge=0, le=1, allow_inf_nan=False,
         description="share of the free space that the files may take; beyond it, those used least recently move",
     )
     folder: PathText = Field(default="DIR", description="folder of the files, for the line of a crontab")
@@ -170,9 +170,7 @@ class Failure(Model):
     """A member of a stage that fails, is slow, or recovers."""
 
     kind: Kind = Field(description="kind of part that fails")
-    which: Annotated[list[Count], Field(min_length=1, max_length=65_536)] = Field(
-        description="numbers of the failing members, from 0"
-    )
+    which: list[Count] = Field(min_length=1, max_length=65_536, description="numbers of the failing members, from 0")
     from_s: Amount = Field(default=0.0, description="start of the failure in seconds")
     until_s: Amount | None = Field(default=None, description="end of the failure in seconds; null if it never ends")
     factor: Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)] = Field(
@@ -203,20 +201,16 @@ class Variant(Model):
 class Scenario(Document):
     """A machine, its jobs, and failures."""
 
-    schema_: Literal["vani.scenario/1"] = Field(
-        alias="schema", default="vani.scenario/1", description="name and version of this schema"
-    )
+    schema_: Literal["vani.scenario/1"] = schema_field("vani.scenario/1")
     machine: Machine = Field(description="machine, described by the stages that bytes pass")
     jobs: PathText | None = Field(default=None, description="path of a jobs.yaml whose jobs run as well")
-    workload: Annotated[list[ScenarioJob], Field(max_length=MAX_JOBS)] = Field(
-        default_factory=list, description="jobs to simulate"
-    )
+    workload: list[ScenarioJob] = Field(default_factory=list, max_length=MAX_JOBS, description="jobs to simulate")
     placement: Placement = Field(default_factory=Placement, description="placement of files on targets")
-    plans: Annotated[list[PathText], Field(max_length=100)] = Field(
-        default_factory=list, description="plans (vani.plan/1) to apply, at most one of each kind"
+    plans: list[PathText] = Field(
+        default_factory=list, max_length=100, description="plans (vani.plan/1) to apply, at most one of each kind"
     )
-    failures: Annotated[list[Failure], Field(max_length=10_000)] = Field(
-        default_factory=list, description="parts that fail or are slow, with times"
+    failures: list[Failure] = Field(
+        default_factory=list, max_length=10_000, description="parts that fail or are slow, with times"
     )
     stages: Stages = Field(
         default="overlapped",
@@ -227,8 +221,8 @@ class Scenario(Document):
     seeds: Annotated[
         list[Annotated[int, Field(ge=0, le=1 << 62)]], Field(min_length=1, max_length=MAX_SEEDS)
     ] = Field(default_factory=lambda: [1], description="seeds for random placement; one run each")
-    variants: Annotated[list[Variant], Field(max_length=20)] = Field(
-        default_factory=list,
+    variants: list[Variant] = Field(
+        default_factory=list, max_length=20,
         description="variants to compare; the first is `before`, the last `after`; empty for the scenario alone",
     )
 

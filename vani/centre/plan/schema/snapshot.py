@@ -13,7 +13,7 @@ from pydantic import Field, field_serializer
 from vani.centre.plan.schema.jobs import Demand, Name
 from vani.errors import DocumentError
 from vani.schema.document import Document
-from vani.schema.model import Model
+from vani.schema.model import Model, schema_field
 
 MAX_TARGETS = 65_536
 """OST indexes of Lustre are 16 bits."""
@@ -44,7 +44,7 @@ class Target(Model):
 
     index: Index = Field(description="OST index as used by `lfs setstripe -o`")
     oss: Name | None = Field(default=None, description="server of the target")
-    size: Annotated[int, Field(ge=1, le=1 << 62)] = Field(description="capacity in bytes")
+    size: int = Field(ge=1, le=1 << 62, description="capacity in bytes")
     used: Size = Field(description="bytes stored or reserved")
     load: Share | None = Field(default=None, description="share of the target's bandwidth in use")
     peak: Rates | None = Field(default=None, description="highest rate observed")
@@ -68,9 +68,7 @@ class StorageNode(Model):
     peak: Rates | None = Field(default=None, description="highest rates observed")
     load: Share | None = Field(default=None, description="load, 0..1; null uses the mean of the node's targets")
     state: State = Field(default="ok", description="state. degraded: working, but slow; offline: not working")
-    ost: Annotated[list[Index], Field(max_length=MAX_TARGETS)] = Field(
-        default_factory=list, description="OST indices of the node"
-    )
+    ost: list[Index] = Field(default_factory=list, max_length=MAX_TARGETS, description="OST indices of the node")
 
 
 class MetadataServer(Model):
@@ -91,33 +89,23 @@ class Missing(Model):
 class Snapshot(Document):
     """The present load of the machine."""
 
-    schema_: Literal["vani.snapshot/1"] = Field(
-        alias="schema", default="vani.snapshot/1", description="name and version of this schema"
-    )
+    schema_: Literal["vani.snapshot/1"] = schema_field("vani.snapshot/1")
     time: datetime | None = Field(
         default=None, description="time of the snapshot, in UTC unless it states a zone; null if unknown"
     )
-    oss: Annotated[list[Server], Field(max_length=MAX_TARGETS)] = Field(
-        default_factory=list, description="object storage servers"
-    )
-    ost: Annotated[list[Target], Field(max_length=MAX_TARGETS)] = Field(
-        default_factory=list, description="object storage targets"
-    )
-    forwarding: Annotated[list[IoNode], Field(max_length=100_000)] = Field(
-        default_factory=list, description="forwarding nodes"
-    )
-    storage: Annotated[list[StorageNode], Field(max_length=100_000)] = Field(
-        default_factory=list, description="storage nodes"
-    )
+    oss: list[Server] = Field(default_factory=list, max_length=MAX_TARGETS, description="object storage servers")
+    ost: list[Target] = Field(default_factory=list, max_length=MAX_TARGETS, description="object storage targets")
+    forwarding: list[IoNode] = Field(default_factory=list, max_length=100_000, description="forwarding nodes")
+    storage: list[StorageNode] = Field(default_factory=list, max_length=100_000, description="storage nodes")
     reach: dict[Name, list[Name]] | None = Field(
         default=None, description="storage nodes that each forwarding node can reach; null if each reaches all"
     )
     mds: MetadataServer | None = Field(default=None, description="metadata server; null if unknown")
-    no_data: Annotated[list[Missing], Field(max_length=100_000)] = Field(
-        default_factory=list, description="parts whose figures are missing, and why"
+    no_data: list[Missing] = Field(
+        default_factory=list, max_length=100_000, description="parts whose figures are missing, and why"
     )
-    notes: Annotated[list[str], Field(max_length=1000)] = Field(
-        default_factory=list, description="remarks needed to interpret the figures"
+    notes: list[str] = Field(
+        default_factory=list, max_length=1000, description="remarks needed to interpret the figures"
     )
 
     @field_serializer("time")

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 import vani
-from vani.centre.plan.inputs import layout_files_of, loaded, plan_input, read_layouts, with_options
+from vani.centre.plan import inputs as documents
+from vani.centre.plan.forward import files_of_jobs
 from vani.centre.plan.schema import plans as schema
 from vani.centre.plan.schema.jobs import Jobs
 from vani.centre.plan.schema.plans import SimulateOptions, SimulatePlan
@@ -28,7 +29,7 @@ from vani.centre.plan.simulate.jobs import (
     data_calls,
     jobs_of,
     refuse_other_paths,
-)
+)  # fmt: skip
 from vani.centre.plan.simulate.machine import KINDS, RANDOM, Machine, Placer, machine_of
 from vani.centre.plan.simulate.metadata_target import on_metadata_target
 from vani.cli.profile import profile_of
@@ -40,7 +41,7 @@ from vani.schema.profile import Profile
 from vani.schema.settings import PathLike
 from vani.store.read import open_store
 from vani.systems import known_systems, load_system, no_such_system
-from vani.units import counted, format_seconds
+from vani.units import counted, first_of, format_seconds
 
 if TYPE_CHECKING:
     from vani.engine.executor import Progress, SchedulerLike
@@ -66,6 +67,8 @@ class Named:
     profiles: Mapping[str, Profile] = field(default_factory=dict)
     stores: Mapping[str, DataCalls] = field(default_factory=dict)
     jobs: Jobs | None = None
+    where: str = "scenario"
+    """Name of the scenario in errors."""
 
 
 @dataclass(frozen=True)
@@ -101,13 +104,7 @@ class Played:
 
 
 def play(
-    scenario: Scenario,
-    variant: Variant,
-    named: Named,
-    *,
-    tolerance: float | None = None,
-    where: str = "scenario",
-    only: str | None = None,
+    scenario: Scenario, variant: Variant, named: Named, *, tolerance: float | None = None, only: str | None = None
 ) -> Played:
     """Simulate one variant with every seed, or once if nothing is random.
 
@@ -116,7 +113,7 @@ def play(
     only
         Name of a job to simulate alone.
     """
-    figures = variant.machine or scenario.machine
+    figures, where = variant.machine or scenario.machine, named.where
     serial = (variant.stages or scenario.stages) == "serial"
     pieces = variant.pieces or scenario.pieces
     placement = variant.placement or scenario.placement
@@ -151,11 +148,8 @@ def play(
         )
         flows = len(built.work.count)
         if flows * len(seeds) > MAX_RUN:
-            raise InputError(
-                f"{flows:,} flows with {len(seeds):,} seeds",
-                where=where,
-                todo=f"at most {MAX_RUN:,} flows over all seeds: use fewer seeds",
-            )
+            todo = f"at most {MAX_RUN:,} flows over all seeds: use fewer seeds"
+            raise InputError(f"{flows:,} flows with {len(seeds):,} seeds", where=where, todo=todo)
         changes = _changes(failures, machine, built, where)
         used = (0.0 if flows <= EXACT else TOLERANCE) if tolerance is None else tolerance
         runs.append((built, run(built.work, built.resources, changes, tolerance=used, keep_steps=True)))
@@ -171,11 +165,8 @@ def _refuse_unmoving(jobs: Sequence[Job], machine: Machine, where: str) -> None:
         for kind in ("node", "io_node", "whole", "server", "target"):
             stage = machine.stages.get(kind)
             if job is not None and stage is not None and stage.pace.of(reads=word == "read") == 0:
-                raise InputError(
-                    f"machine.{kind} {word}s 0 bytes per second: job {job.name!r} would never end",
-                    where=where,
-                    todo="give a rate above 0, or a failure with its time",
-                )
+                what = f"machine.{kind} {word}s 0 bytes per second: job {job.name!r} would never end"
+                raise InputError(what, where=where, todo="give a rate above 0, or a failure with its time")
 
 
 def _changes(failures: Sequence[Failure], machine: Machine, built: Built, where: str) -> list[Change]:
@@ -183,19 +174,13 @@ def _changes(failures: Sequence[Failure], machine: Machine, built: Built, where:
     for failure in failures:
         stage = machine.stages.get(failure.kind)
         if stage is None:
-            raise InputError(
-                f"a {failure.kind} fails, but the machine has none with a rate",
-                where=where,
-                todo=f"give `machine.{failure.kind}`",
-            )
+            what = f"a {failure.kind} fails, but the machine has none with a rate"
+            raise InputError(what, where=where, todo=f"give `machine.{failure.kind}`")
         first = built.place_of[failure.kind]
         for number in failure.which:
             if number >= len(stage):
-                raise InputError(
-                    f"{failure.kind} {number} fails, but there are {len(stage):,}, counted from 0",
-                    where=where,
-                    todo="name others",
-                )
+                what = f"{failure.kind} {number} fails, but there are {len(stage):,}, counted from 0"
+                raise InputError(what, where=where, todo="name others")
             changes.append(Change(failure.from_s, first + number, failure.factor))
             if failure.until_s is not None:
                 changes.append(Change(failure.until_s, first + number, 1.0))
@@ -228,13 +213,8 @@ def union(begin: Floats, end: Floats) -> float:
 # Simulates a scenario and returns the outcome as a plan.
 
 def simulate(
-    scenario: Scenario,
-    named: Named,
-    *,
-    tolerance: float | None = None,
-    alone: bool = False,
+    scenario: Scenario, named: Named, *, tolerance: float | None = None, alone: bool = False,
     inputs: Sequence[schema.PlanInput] = (),
-    where: str = "scenario",
 ) -> SimulatePlan:
     """Simulate all variants of a scenario.
 
@@ -250,12 +230,11 @@ def simulate(
     InputError
         The scenario contradicts itself or its inputs, or nothing in it could ever move.
     """
-    scenario.refuse_contradictions(where)
-    played = play_all(scenario, named, tolerance=tolerance, where=where)
+    scenario.refuse_contradictions(named.where)
+    played = play_all(scenario, named, tolerance=tolerance)
     outcomes = [_outcome(trial) for trial in played]
     if alone:
-        for number, trial in enumerate(played):
-            outcomes[number] = _with_alone(outcomes[number], trial, scenario, named, tolerance, where)
+        outcomes = [_with_alone(*pair, scenario, named, tolerance) for pair in zip(outcomes, played, strict=True)]
     last = played[-1]
     return SimulatePlan(
         version=vani.__version__,
@@ -275,16 +254,10 @@ def simulate(
     )
 
 
-def play_all(
-    scenario: Scenario,
-    named: Named,
-    *,
-    tolerance: float | None = None,
-    where: str = "scenario",
-) -> list[Played]:
+def play_all(scenario: Scenario, named: Named, *, tolerance: float | None = None) -> list[Played]:
     """Simulate every variant, or the scenario itself if it has no variants."""
     variants = scenario.variants or [Variant(name="scenario")]
-    return [play(scenario, variant, named, tolerance=tolerance, where=where) for variant in variants]
+    return [play(scenario, variant, named, tolerance=tolerance) for variant in variants]
 
 
 def _finite(value: float) -> float | None:
@@ -326,8 +299,6 @@ def _job(number: int, played: Played, built: Built, run: SimulatedRun) -> schema
     begin, end = run.phase_begin[rows], run.phase_end[rows]
     ends = bool(rows) and bool(np.isfinite(end).all())
     bound = run.bound[number]
-    whole = bound.sum()
-    names = (*KINDS, "process")
     return schema.SimulatedJob(
         name=job.name,
         begin_s=job.start_s,
@@ -337,12 +308,10 @@ def _job(number: int, played: Played, built: Built, run: SimulatedRun) -> schema
         read=rate_of(built, run, "read", number),
         write=rate_of(built, run, "write", number),
         bound={
-            name: min(1.0, float(share / whole))
-            for name, share in sorted(zip(names, bound, strict=True), key=lambda pair: -pair[1])
+            name: min(1.0, float(share / bound.sum()))
+            for name, share in sorted(zip((*KINDS, "process"), bound, strict=True), key=lambda pair: -pair[1])
             if share > 0
-        }
-        if whole > 0
-        else {},
+        },
     )
 
 
@@ -386,17 +355,12 @@ def _timeline(played: Played) -> list[schema.Moment]:
 
 
 def _with_alone(
-    outcome: schema.SimulatedVariant,
-    played: Played,
-    scenario: Scenario,
-    named: Named,
-    tolerance: float | None,
-    where: str,
+    outcome: schema.SimulatedVariant, played: Played, scenario: Scenario, named: Named, tolerance: float | None
 ) -> schema.SimulatedVariant:
     jobs = []
     once = scenario.model_copy(update={"seeds": [scenario.seeds[played.median]]})
     for job in outcome.jobs:
-        by_itself = play(once, played.variant, named, tolerance=tolerance, where=where, only=job.name)
+        by_itself = play(once, played.variant, named, tolerance=tolerance, only=job.name)
         length = float(by_itself.makespans[0]) - job.begin_s
         slowdown = (job.end_s - job.begin_s) / length if job.end_s is not None and 0 < length < np.inf else None
         jobs.append(job.model_copy(update={"alone_s": _finite(length), "slowdown": slowdown}))
@@ -414,16 +378,10 @@ def _expected(played: Sequence[Played]) -> Expected | None:
         return None
     gains = first.makespans / last.makespans
     many = len(gains) > 1
-    return Expected(
-        metric="makespan_s",
-        before=before,
-        after=after,
-        speedup=before / after,
-        low=float(gains.min()) if many else None,
-        high=float(gains.max()) if many else None,
-        method=f"end of the last job, {last.variant.name} compared with {first.variant.name}; "
-        + (f"range over {len(gains)} seeds" if many else "one run each, so no range"),
-    )
+    ends = (float(gains.min()), float(gains.max())) if many else (None, None)
+    method = f"end of the last job, {last.variant.name} compared with {first.variant.name}; "
+    method += f"range over {len(gains)} seeds" if many else "one run each, so no range"
+    return schema.expected_effect("makespan_s", before, after, method, speedup=before / after, ends=ends)
 
 
 def _never(played: Sequence[Played]) -> Iterable[schema.Left]:
@@ -461,8 +419,7 @@ def _why(played: Played, built: Built, run: SimulatedRun, number: int) -> str:
     for resource in sorted(resources & dead):
         kind = KINDS[built.resources.kind[resource]]
         names.append(f"{kind} {resource - built.place_of[kind]}")
-    listed = ", ".join(names[:5]) + (f" and {len(names) - 5:,} more" if len(names) > 5 else "")
-    return f"{listed} {'stands' if len(names) == 1 else 'stand'} still" if names else "it never recovers"
+    return f"{first_of(names, 5)} {'stands' if len(names) == 1 else 'stand'} still" if names else "it never recovers"
 
 
 def _over(played: Sequence[Played]) -> Iterable[schema.Left]:
@@ -536,17 +493,10 @@ def plan_simulate(
         A document cannot be used, or nothing can ever progress.
     """
     settings = SimulateOptions.of(settings, **fields)
-    given = loaded("scenario", scenario, Scenario)
+    given = documents.loaded("scenario", scenario, Scenario)
     inputs = [given.source]
-    with _read(given.document, given.folder, inputs, store, scheduler, progress) as named:
-        return simulate(
-            given.document,
-            named,
-            tolerance=settings.tolerance,
-            alone=settings.alone,
-            inputs=inputs,
-            where=given.where,
-        )
+    with _read(given, inputs, store, scheduler, progress) as named:
+        return simulate(given.document, named, tolerance=settings.tolerance, alone=settings.alone, inputs=inputs)
 
 
 def files_of_scenario(scenario: Path) -> Iterator[Path]:
@@ -561,40 +511,31 @@ def files_of_scenario(scenario: Path) -> Iterator[Path]:
         if job.store is not None:
             yield from (path for path in (folder / job.store).rglob("*") if path.is_file())
     if known.jobs is not None:
-        jobs = folder / known.jobs
-        yield jobs
-        read = Jobs.load(jobs)
-        yield from (jobs.parent / job.profile for job in read.jobs if job.profile is not None)
-        yield from layout_files_of(read, jobs.parent).values()
+        yield from files_of_jobs(folder / known.jobs, all_profiles=True)
 
 
 @contextmanager
 def _read(
-    scenario: Scenario,
-    folder: Path,
-    inputs: list[schema.PlanInput],
-    store: PathLike | None,
-    scheduler: SchedulerLike,
-    progress: Progress | None,
+    given: documents.LoadedInput[Scenario], inputs: list[schema.PlanInput], store: PathLike | None,
+    scheduler: SchedulerLike, progress: Progress | None,
 ) -> Iterator[Named]:
+    scenario, folder = given.document, given.folder
+
+    def read(kind: documents.InputKind, name: str, model: type[documents.Document]) -> documents.Document:
+        document = documents.loaded(kind, folder / name, model)
+        inputs.append(document.source)
+        return document.document
+
     systems = {name: _system(name, folder, inputs) for name in _machines(scenario, "system")}
-    snapshots = {}
-    for name in _machines(scenario, "snapshot"):
-        inputs.append(plan_input("snapshot", folder / name))
-        snapshots[name] = Snapshot.load(folder / name)
-    plans = {}
-    for name in _plans(scenario):
-        inputs.append(plan_input("plan", folder / name))
-        plans[name] = schema.Plan.load(folder / name)
+    snapshots = {name: read("snapshot", name, Snapshot) for name in _machines(scenario, "snapshot")}
+    plans = {name: read("plan", name, schema.Plan) for name in _plans(scenario)}
     jobs = None
     if scenario.jobs is not None:
-        path = folder / scenario.jobs
-        inputs.append(plan_input("jobs", path))
-        jobs = Jobs.load(path)
+        path, jobs = folder / scenario.jobs, read("jobs", scenario.jobs, Jobs)
         jobs.refuse_twins(str(path))
-        layouts = layout_files_of(jobs, path.parent)
-        inputs += [plan_input("layout", path) for fromkey in dict.fromkeys(layouts.values())]
-        jobs = with_options(jobs, read_layouts(layouts))
+        layouts = documents.layout_files_of(jobs, path.parent)
+        inputs += [documents.plan_input("layout", file) for file in dict.fromkeys(layouts.values())]
+        jobs = documents.with_options(jobs, documents.read_layouts(layouts))
     places = {job.profile: folder / job.profile for job in scenario.workload if job.profile is not None}
     for job in jobs.jobs if jobs is not None else ():
         if job.profile is not None and job.bytes is None and not job.creations:
@@ -604,7 +545,7 @@ def _read(
     }
     with Resources(places.values(), Decoding.of(store=store, scheduler=scheduler), progress) as resources:
         profiles = {name: _profile(resources, path, inputs) for name, path in places.items()}
-        yield Named(systems, snapshots, plans, profiles, stores, jobs)
+        yield Named(systems, snapshots, plans, profiles, stores, jobs, given.where)
 
 
 def _calls(path: Path, inputs: list[schema.PlanInput]) -> DataCalls:
@@ -624,18 +565,18 @@ def _profile(resources: Resources, path: Path, inputs: list[schema.PlanInput]) -
         digest = hashlib.sha256(dumps(profile).encode()).hexdigest()
         inputs.append(schema.PlanInput(kind="trace", path=str(path), sha256=digest))
     else:
-        inputs.append(plan_input("profile", path))
+        inputs.append(documents.plan_input("profile", path))
     return profile
 
 
 def _system(name: str, folder: Path, inputs: list[schema.PlanInput]) -> System:
     if name in known_systems():
         system = load_system(name)
-        inputs.append(plan_input("system", system).model_copy(update={"path": name}))
+        inputs.append(documents.plan_input("system", system).model_copy(update={"path": name}))
         return system
     if not (folder / name).is_file():
         raise no_such_system(name)
-    inputs.append(plan_input("system", folder / name))
+    inputs.append(documents.plan_input("system", folder / name))
     return load_system(folder / name)
 
 

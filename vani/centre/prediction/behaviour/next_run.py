@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 import numpy as np
@@ -186,8 +186,8 @@ _MAX_ROWS: Final = 20
 class PredictSettings(HistorySettings):
     """The run to predict."""
 
-    processes: Annotated[int | None, Field(ge=1, le=10_000_000)] = Field(
-        None, description="Its number of processes; by default as in the latest run."
+    processes: int | None = Field(
+        None, ge=1, le=10_000_000, description="Its number of processes; by default as in the latest run."
     )
 
 
