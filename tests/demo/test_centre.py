@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from vani.centre.demo.centre import MACHINE, NOTHING, advice_of, run_centre
-from vani.centre.demo.command import centre_as_text
+from vani.centre.demo.centre import MACHINE, NOTHING, advice_of, centre_as_text, run_centre
 
 
 @pytest.mark.slow

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from benchmarks.creations import auto_next, auto_rest, with_range
 from tests.history.creation_families import FAMILIES, HARDER, category
-from vani.centre.prediction.creations import arima
+from vani.centre.prediction.creations import predictors
 from vani.centre.prediction.creations.choice import (
     Follower,
     blocks_of,
@@ -175,7 +175,7 @@ def test_arima_continues_a_trend_and_names_its_order():
 
 
 def test_arima_that_no_order_fits_in_time_falls_back(monkeypatch):
-    monkeypatch.setattr(arima, "_SECONDS", -1.0)
+    monkeypatch.setattr(predictors, "_ORDER_S", -1.0)
     random = np.random.default_rng(0)
     found = PREDICTORS["arima"].predict([], of_sizes(random.integers(1, 1000, 50).tolist()), 2)
     assert found.law == "no order fits: last value used"

@@ -7,7 +7,8 @@ from typing import Final
 import numpy as np
 from scipy import optimize
 
-from vani.centre.plan.simulate.events import Floats, Usage, max_min
+from vani.centre.columns import Floats
+from vani.centre.plan.simulate.events import Usage, max_min
 
 __all__ = ["by_linear_programs", "largest_difference", "random_usage"]
 

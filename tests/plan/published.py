@@ -11,8 +11,8 @@ from typing import Any, Final
 
 import numpy as np
 
+from vani.centre.columns import Floats
 from vani.centre.plan.schema.scenario import Pieces, Scenario, Stages, Variant
-from vani.centre.plan.simulate.events import Floats
 from vani.centre.plan.simulate.simulate import TOLERANCE, Named, play, rate_of
 from vani.schema.syntax.yaml_text import parse
 from vani.schema.system import System

@@ -9,7 +9,7 @@ _CENTRE = {
     "run": ("vani.centre.service.run:command", "Import logs, judge them, and serve pages and metrics."),
     "check": ("vani.centre.service.setup:check_command", "Test everything, and print what is missing."),
     "advise": ("vani.centre.service.advise:command", "Advise on layouts, slow OSTs, and users to write to."),
-    "demo": ("vani.centre.demo.command:command", "Run days of a modelled centre with every fixed layout."),
+    "demo": ("vani.centre.demo.centre:command", "Run days of a modelled centre with every fixed layout."),
 }
 _HISTORY = {
     "add": ("vani.centre.history.add:command", "Add logs, profiles and traces, and folders of them."),

@@ -10,8 +10,8 @@ from typing import Any, Final
 
 import click
 import numpy as np
-from numpy.typing import NDArray
 
+from vani.centre.columns import Floats
 from vani.centre.history.runs import read
 from vani.centre.history.runs.store import Store
 from vani.centre.history.schema import Daily
@@ -31,7 +31,6 @@ COLUMNS: Final = (
 )  # fmt: skip
 """Columns of each run; times are the slowest process's seconds in I/O calls."""
 
-Floats = NDArray[np.float64]
 
 
 def ratios_to_last(seconds: Floats) -> Floats:

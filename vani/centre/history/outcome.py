@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 import click
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field
 
+from vani.centre.columns import Floats
 from vani.centre.history import story
 from vani.centre.history.ranking_text import hours
 from vani.centre.history.rows import Letter
@@ -45,7 +45,6 @@ _MANY: Final = 400
 """Number of runs above which the mean is practically normal, and is drawn from a normal distribution."""
 _ENDS: Final = (5, 95)
 
-Floats = NDArray[np.float64]
 
 
 def outcome(

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 import click
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field
 
+from vani.centre.columns import Floats
 from vani.centre.history.ranking_text import COSTS, FORMATS, NAMES
 from vani.centre.history.rows import StoredRun, Verdict
 from vani.centre.history.runs import read
@@ -41,7 +41,6 @@ _LINES = 20
 _WEIGHTS: Final = {"high": 3, "medium": 2, "low": 1, "info": 0}
 """Severities as numbers."""
 
-Floats = NDArray[np.float64]
 Pair = tuple[str, str]
 
 

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 import click
 import numpy as np
-from numpy.typing import NDArray
 
+from vani.centre.columns import Floats
 from vani.centre.history.ranking import saved_of, shares
 from vani.centre.history.ranking_text import hours, judged_by, saved_text
 from vani.centre.history.rows import StoredRun
@@ -38,7 +38,6 @@ _LEAST_SAVED_S: Final = 3600.0
 """A smaller saving is not worth a letter."""
 _NOISE: Final = 3.0
 """Number of times the spread on either side by which medians must differ."""
-Floats = NDArray[np.float64]
 Figure = Literal["bytes", "in_io_s", "waiting_s"]
 
 

@@ -3,13 +3,13 @@
 import json
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Annotated, Any, Final, Literal, TypeAlias
+from typing import Annotated, Any, Final, Literal
 
 import click
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field
 
+from vani.centre.columns import Floats
 from vani.centre.history.runs import read
 from vani.centre.history.runs.store import Store
 from vani.centre.history.schema import TargetRow
@@ -35,7 +35,6 @@ _MAX_TARGETS: Final = 1 << 32
 """Limit of target numbers; as a factor, it combines two numbers into one that a double represents exactly."""
 
 Category = tuple[str, str, str, int]
-Floats: TypeAlias = NDArray[Any]
 
 
 def check_target_times(text: str | None) -> None:

@@ -5,8 +5,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from vani.centre.columns import Floats, Ints
 from vani.centre.plan.io_node_shares import Items, optima
 from vani.centre.plan.path import path
 from vani.centre.plan.place import place
@@ -24,9 +25,7 @@ from vani.models.striping import STRIPE_UNIT
 _MAX: Final = 1e18
 
 
-def rows(
-    values: ArrayLike, columns: Sequence[str], where: str, *, unknown: Sequence[str] = ()
-) -> NDArray[np.float64]:
+def rows(values: ArrayLike, columns: Sequence[str], where: str, *, unknown: Sequence[str] = ()) -> Floats:
     """Convert to an array of shape (rows, columns) with figures from 0 to 1e18. Columns in `unknown` may have NaN.
 
     Raises
@@ -45,9 +44,7 @@ def rows(
     wrong = np.argwhere(~(allowed | ((table >= 0) & (table <= _MAX))))
     if len(wrong):
         row, column = wrong[0].tolist()
-        raise InputError(
-            f"{columns[column]} is {table[row, column]:g}", where=f"{where}[{row}]", todo="give 0 to 1e18"
-        )
+        raise InputError(f"{columns[column]} is {table[row, column]:g}", where=f"{where}[{row}]", todo="give 0 to 1e18")
     return table
 
 
@@ -355,13 +352,7 @@ class Aiot(NamedTuple):
     carried: list[float | None]
 
 
-def aiot(
-    demand: ArrayLike,
-    topology: Mapping[str, Any],
-    *,
-    as_printed: bool = False,
-    exact: bool = False,
-) -> Aiot:
+def aiot(demand: ArrayLike, topology: Mapping[str, Any], *, as_printed: bool = False, exact: bool = False) -> Aiot:
     """Route the I/O of each job around busy and abnormal nodes.
 
     Algorithm 1: each layer queues its nodes by U_real in buckets of 20 %, and the heads of the lowest buckets carry
@@ -476,7 +467,7 @@ def _machine(topology: Mapping[str, Any], jobs: int) -> tuple[Snapshot, list[int
     return snapshot, nodes
 
 
-def _layer(topology: Mapping[str, Any], name: str, columns: tuple[str, ...]) -> NDArray[np.float64]:
+def _layer(topology: Mapping[str, Any], name: str, columns: tuple[str, ...]) -> Floats:
     table = rows(topology[name], columns, f"topology: {name}", unknown=columns)
     if columns[-1] == "U_real" and np.any(table[:, -1] > 1):
         raise InputError("has a U_real above 1", where=f"topology: {name}", todo="give shares, 0 to 1")
@@ -485,9 +476,7 @@ def _layer(topology: Mapping[str, Any], name: str, columns: tuple[str, ...]) -> 
 
 def _positions(given: Any, entries: int, most: int, name: str) -> list[list[int]]:
     where = f"topology: {name}"
-    lists = [
-        [whole(position, where, most=most - 1) for position in _list(row, where)] for row in _list(given, where)
-    ]
+    lists = [[whole(position, where, most=most - 1) for position in _list(row, where)] for row in _list(given, where)]
     if len(lists) != entries:
         raise InputError(f"has {len(lists):,} entries", where=where, todo=f"give {entries:,}")
     return lists
@@ -512,9 +501,9 @@ def _state(load: float) -> dict[str, Any]:
 class Xie(NamedTuple):
     """Seconds for both extremes of the placement of compute nodes, in the broadcast shape of the arguments."""
 
-    packed: NDArray[np.float64]
+    packed: Floats
     """Nodes behind as few routers (Titan) or I/O nodes, bridges and links (Cetus) as possible."""
-    spread: NDArray[np.float64]
+    spread: Floats
     """Nodes behind as many as possible."""
 
 
@@ -577,10 +566,10 @@ def xie(system: str, n: ArrayLike, m: ArrayLike, K: ArrayLike, W: ArrayLike | No
 class XieSamples(NamedTuple):
     """Writes to measure: n, m, K (megabytes) and W of each, shape (writes,); W is 0 without stripes."""
 
-    n: NDArray[np.int64]
-    m: NDArray[np.int64]
-    K: NDArray[np.float64]
-    W: NDArray[np.int64]
+    n: Ints
+    m: Ints
+    K: Floats
+    W: Ints
 
 
 def xie_samples(system: str, node_hours: float, seed: int = 0) -> XieSamples:
@@ -603,13 +592,13 @@ def xie_samples(system: str, node_hours: float, seed: int = 0) -> XieSamples:
     return XieSamples(design.nodes, design.per_node, design.megabytes, design.stripes)
 
 
-def _seconds(model: Published, writes: list[Write], end: Placement) -> NDArray[np.float64]:
+def _seconds(model: Published, writes: list[Write], end: Placement) -> Floats:
     return np.array(
         [sum(term.seconds for term in model.terms(write, model.ends(write.nodes)[end])) for write in writes]
     )
 
 
-def _positive(values: ArrayLike, where: str, *, is_whole: bool = True) -> NDArray[np.float64]:
+def _positive(values: ArrayLike, where: str, *, is_whole: bool = True) -> Floats:
     todo = f"give {'whole numbers' if is_whole else 'numbers'} above 0, at most 1e9"
     try:
         array = np.asarray(values, dtype=np.float64)

@@ -145,9 +145,7 @@ def vani_profile(trace: str | Path | Profile, **options: Any) -> VaniTables:
         for table, attributes in ATTRIBUTES.items()
     }
     keys = {place for attributes in ATTRIBUTES.values() for places in attributes.values() for place in places}
-    return VaniTables(
-        values, {name: why for name, why in unknowns(profile).items() if _is_within(name, keys)}
-    )
+    return VaniTables(values, {name: why for name, why in unknowns(profile).items() if _is_within(name, keys)})
 
 
 def _is_within(attribute: str, keys: set[str]) -> bool:

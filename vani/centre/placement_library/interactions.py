@@ -6,7 +6,7 @@ from itertools import groupby, pairwise
 from operator import attrgetter
 from typing import Final
 
-from vani.centre.csv_file import parse_csv
+from vani.centre.columns import parse_csv
 from vani.centre.plan.placement.layouts import Extent
 from vani.centre.plan.schema.jobs import Creation
 from vani.centre.plan.schema.plans import PlacedExtent, PlacedFile

@@ -141,11 +141,7 @@ def check_osts(plan: PlacePlan, snapshot: Snapshot) -> Findings:
 _ROUNDED: Final = 1e-6
 """Relative tolerance: a written plan rounds shares to nine digits, and many flows add up on a node."""
 
-_WORDS: Final = {
-    "iobw": "bytes per second",
-    "iops": "operations per second",
-    "mdops": "metadata operations per second",
-}
+_WORDS: Final = {"iobw": "bytes per second", "iops": "operations per second", "mdops": "metadata operations per second"}
 
 
 def check_paths(plan: PathPlan, snapshot: Snapshot) -> Findings:

@@ -136,9 +136,7 @@ def forward(
 @_snapshot_option
 @settings_options(PlaceSettings)
 @_max_age_option
-def place(
-    jobs: Path, output: Path | None, snapshot: Path, settings: PlaceSettings, max_age: float | None
-) -> Plan:
+def place(jobs: Path, output: Path | None, snapshot: Path, settings: PlaceSettings, max_age: float | None) -> Plan:
     """Choose OSTs for the files that the jobs of JOBS, a jobs.yaml, will create.
 
     Every extent of every file gets distinct OSTs: none above the ceiling, none offline, and degraded OSTs only if
@@ -154,9 +152,7 @@ def place(
 @_snapshot_option
 @settings_options(PathSettings)
 @_max_age_option
-def path(
-    jobs: Path, output: Path | None, snapshot: Path, settings: PathSettings, max_age: float | None
-) -> Plan:
+def path(jobs: Path, output: Path | None, snapshot: Path, settings: PathSettings, max_age: float | None) -> Plan:
     """Assign the I/O of each job in JOBS, a jobs.yaml, a path through the machine.
 
     The plan states how much of a job's demand each forwarding node, storage node and target carries, the forwarding

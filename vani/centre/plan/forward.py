@@ -202,9 +202,7 @@ def _expected(
 def _width(chosen: Sequence[optimum.Choice]) -> float:
     """Relative scatter of a sum of independent rates."""
     total = optimum.sum_of(chosen)
-    scatter = [
-        rate * choice.width for choice in chosen if isinstance(choice, Option) and (rate := choice.rate)
-    ]
+    scatter = [rate * choice.width for choice in chosen if isinstance(choice, Option) and (rate := choice.rate)]
     return math.hypot(*scatter) / total if total else 0.0
 
 

@@ -23,6 +23,8 @@ from typing import Final, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from vani.centre.columns import Floats, Ints
+
 Rounding = Literal["half-up", "ceil"]
 
 
@@ -36,7 +38,6 @@ def nearest_legal(wanted: int, legal: Iterable[int]) -> int:
     return min(legal, key=lambda number: (abs(number - wanted), number))
 
 
-Integers = NDArray[np.int64]
 
 IMPOSSIBLE: Final = -(1 << 62)
 """Value of a capacity at which no item of some class fits."""
@@ -46,8 +47,8 @@ IMPOSSIBLE: Final = -(1 << 62)
 class Items:
     """The items of one class, shape (items,) each. Of equal items the first is taken."""
 
-    weights: Integers
-    values: Integers
+    weights: Ints
+    values: Ints
 
 
 @dataclass(frozen=True)
@@ -64,8 +65,8 @@ class Optima:
         Index of the item taken, by class and exact size, shape (classes, capacities).
     """
 
-    values: Integers
-    used: Integers
+    values: Ints
+    used: Ints
     taken: NDArray[np.uint16]
     classes: Sequence[Items]
 
@@ -104,14 +105,14 @@ def optima(classes: Sequence[Items], capacity: int) -> Optima:
     return Optima(values, np.maximum.accumulate(np.where(is_new, sizes, 0)), taken, classes)
 
 
-def largest_floor(weights: Sequence[Integers], shares: Sequence[NDArray[np.float64]], capacity: int) -> float:
+def largest_floor(weights: Sequence[Ints], shares: Sequence[Floats], capacity: int) -> float:
     """The largest share that all classes can have at once within `capacity`; 0 if nothing fits."""
     floors: list[float] = np.unique(np.concatenate(shares)).tolist()
     fit = bisect_right(floors, float(capacity), key=lambda floor: _needed(weights, shares, floor))
     return floors[fit - 1] if fit else 0.0
 
 
-def _needed(weights: Sequence[Integers], shares: Sequence[NDArray[np.float64]], floor: float) -> float:
+def _needed(weights: Sequence[Ints], shares: Sequence[Floats], floor: float) -> float:
     """Least sum of weights that gives every class a share of at least `floor`; infinite if a class cannot have it."""
     need = 0
     for weight, share in zip(weights, shares, strict=True):

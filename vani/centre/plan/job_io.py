@@ -136,9 +136,7 @@ def _reads(job: PlannedJob, profile: Profile | None) -> Reads | str:
             return "it reads nothing"
         files = sum(1 for file in profile.files if file.readers > 0)
         roles = profile.dataset.roles or {}
-        files = max(
-            files, 0 if profile.lists_all_files else roles.get("input", 0) + roles.get("intermediate", 0)
-        )
+        files = max(files, 0 if profile.lists_all_files else roles.get("input", 0) + roles.get("intermediate", 0))
         if sizes is None or sizes.p50 is None or not files:
             return "its profile does not show how it reads"
         return Reads(sizes.p50, files)

@@ -169,9 +169,7 @@ def solve(request: PoolRequest, pool: int, *, larger_pools: bool = True) -> Solv
     return None
 
 
-def _solve_with(
-    request: PoolRequest, pool: int, options: list[list[Option]], *, larger_pools: bool
-) -> Solved | None:
+def _solve_with(request: PoolRequest, pool: int, options: list[list[Option]], *, larger_pools: bool) -> Solved | None:
     settings = request.settings
     if not all(options):
         return None
@@ -224,15 +222,11 @@ def _within_floor(request: PoolRequest, pool: int, *, as_few: bool) -> list[list
             continue
         # Numbers beyond the pool stay, because larger pools are solved, too.
         best = offer.best_of(settings.io_nodes) or 0.0
-        within_floor.append(
-            [option for option in offer.options if (option.rate or 0.0) >= settings.floor * best]
-        )
+        within_floor.append([option for option in offer.options if (option.rate or 0.0) >= settings.floor * best])
     return within_floor
 
 
-def _shares(
-    offer: Offer, options: Sequence[Option], pool: int
-) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+def _shares(offer: Offer, options: Sequence[Option], pool: int) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
     best = offer.best_of(pool)
     if best is None:
         return np.ones(len(options))

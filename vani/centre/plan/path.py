@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 import vani
+from vani.centre.columns import Floats, Ints
 from vani.centre.plan import path_layers
 from vani.centre.plan.inputs import loaded, plan_input, refuse_old
 from vani.centre.plan.job_io import JobIo, io_of
@@ -169,7 +170,7 @@ def _serve(job: PlannedJob, io: JobIo, network: path_layers.Network, settings: p
     return served
 
 
-def _reachable(queue: path_layers.Numbers, network: path_layers.Network, room: path_layers.Room) -> path_layers.Numbers:
+def _reachable(queue: Ints, network: path_layers.Network, room: path_layers.Room) -> Ints:
     """Forwarding nodes that lead to storage with room, in queue order."""
     leads = np.array([bool((room.storage[reached] > path_layers.DUST).any()) for reached in network.reach])
     return np.asarray(queue[leads[network.groups[queue]]], dtype=np.int64)
@@ -204,7 +205,7 @@ def _lacks(route: _Served, settings: plans.PathSettings) -> str | None:
     return route.io.lacks
 
 
-def _binds(layer: path_layers.Layer, demand: path_layers.Floats) -> plans.Dimension | None:
+def _binds(layer: path_layers.Layer, demand: Floats) -> plans.Dimension | None:
     room = np.where(layer.usable[:, None], layer.room, 0.0).sum(axis=0)
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
         taken = np.where((demand > 0) & np.isfinite(room), demand / room, 0.0)
@@ -291,7 +292,7 @@ def _balance(network: path_layers.Network) -> plans.Balance:
     return plans.Balance(**{layer.name: layer.index(load) for layer, load in pairs})
 
 
-def _layer_loads(layer: path_layers.Layer, before: path_layers.Floats, after: path_layers.Floats) -> plans.LayerLoads:
+def _layer_loads(layer: path_layers.Layer, before: Floats, after: Floats) -> plans.LayerLoads:
     usable = layer.usable
     knows = layer.knows_loads and bool(usable.any())
     busy = np.flatnonzero(layer.used.any(axis=1))

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
+from vani.centre.columns import Flags, Floats, Ints
 from vani.centre.plan.schema.plans import Dimension, LayerName, Left
 from vani.centre.plan.schema.snapshot import IoNode, Snapshot, StorageNode, Target
 from vani.errors import InputError
@@ -20,9 +20,6 @@ from vani.errors import InputError
 # operations, metadata
 # operations per second) have shape (nodes, 3).
 
-Floats = NDArray[np.float64]
-Flags = NDArray[np.bool_]
-Numbers = NDArray[np.int64]
 
 DIMENSIONS: Final[tuple[Dimension, ...]] = ("iobw", "iops", "mdops")
 DUST: Final = 1e-9
@@ -39,14 +36,14 @@ _WORDS: Final = {"iobw": "bytes", "iops": "data operations", "mdops": "metadata 
 _KINDS: Final = {"forwarding": "forwarding node", "storage": "storage node", "ost": "OST"}
 
 
-def keys_of(load: Floats, turn: Numbers) -> Numbers:
+def keys_of(load: Floats, turn: Ints) -> Ints:
     """Sort keys of the queues: by bucket, and by turn within a bucket."""
     # A load equal to a bound belongs to the bucket below it.
     bucket = np.searchsorted(_BOUNDS, load - DUST, side="right")
     return np.asarray(bucket * _TURNS + turn, dtype=np.int64)
 
 
-def bucket_of(keys: Numbers) -> Numbers:
+def bucket_of(keys: Ints) -> Ints:
     """The bucket of each key, from 0."""
     return np.asarray(keys // _TURNS, dtype=np.int64)
 
@@ -81,7 +78,7 @@ class Layer:
     used: Floats = field(init=False)
     known_load: Floats = field(init=False)
     free: Floats = field(init=False)
-    turn: Numbers = field(init=False)
+    turn: Ints = field(init=False)
     _part_of_peak: Floats = field(init=False)
     _next: int = field(init=False)
 
@@ -128,7 +125,7 @@ class Layer:
         """True for nodes with a finite peak in any dimension, shape (nodes,)."""
         return np.asarray((self._part_of_peak > 0).any(axis=1))
 
-    def keys(self, load: Floats) -> Numbers:
+    def keys(self, load: Floats) -> Ints:
         """Sort keys of the queue, shape (nodes,): by bucket, and within a bucket by waiting time."""
         return keys_of(load, self.turn)
 
@@ -157,10 +154,10 @@ class Network:
     forwarding: Layer
     storage: Layer
     ost: Layer
-    groups: Numbers
-    reach: list[Numbers]
-    behind: list[Numbers]
-    above: Numbers
+    groups: Ints
+    reach: list[Ints]
+    behind: list[Ints]
+    above: Ints
     storage_follows: Flags
     """True for storage nodes whose load is the mean of their targets' loads."""
     lacks: list[Left] = field(default_factory=list)
@@ -195,9 +192,7 @@ class Network:
             layer.to_the_back(list(dict.fromkeys(nodes)))
 
 
-def network_of(
-    snapshot: Snapshot, dimensions: Collection[Dimension] = DIMENSIONS, where: str = "snapshot"
-) -> Network:
+def network_of(snapshot: Snapshot, dimensions: Collection[Dimension] = DIMENSIONS, where: str = "snapshot") -> Network:
     """The network that a snapshot describes.
 
     Abnormal nodes are not used, nor are nodes that lack a figure that others of their layer have. Peaks are required in
@@ -237,9 +232,7 @@ def network_of(
     return Network(forwarding, storage, ost, groups, reach, behind, above, follows, lacks)
 
 
-def _layer(
-    name: LayerName, nodes: Sequence[IoNode | StorageNode | Target], dimensions: Collection[Dimension]
-) -> Layer:
+def _layer(name: LayerName, nodes: Sequence[IoNode | StorageNode | Target], dimensions: Collection[Dimension]) -> Layer:
     names = [str(node.index) if isinstance(node, Target) else node.name for node in nodes]
     load = np.array([node.load for node in nodes], dtype=np.float64)
     peak = np.array([[getattr(node.peak, name, None) for name in DIMENSIONS] for node in nodes], dtype=np.float64)
@@ -286,7 +279,7 @@ def _servers(snapshot: Snapshot, where: str) -> list[StorageNode]:
     return [StorageNode(name=name, ost=targets) for name, targets in behind.items()]
 
 
-def _reach(snapshot: Snapshot, storage: Layer, where: str) -> tuple[Numbers, list[Numbers], list[Left]]:
+def _reach(snapshot: Snapshot, storage: Layer, where: str) -> tuple[Ints, list[Ints], list[Left]]:
     """The group of each forwarding node, the storage nodes of each group, and nodes that `reach` lacks."""
     if snapshot.reach is None:
         return np.zeros(len(snapshot.forwarding), dtype=np.int64), [np.arange(len(storage.names))], []
@@ -393,7 +386,7 @@ class _Queues:
         self._loads = loads
         self._keys = [layer.keys(load) for layer, load in zip(network.layers, loads, strict=True)]
         self._next = max(int(layer.turn.max(initial=0)) for layer in network.layers) + 1
-        self._best: Numbers | None = None
+        self._best: Ints | None = None
 
     def path(self, left: Room) -> tuple[int, int, int] | None:
         """The heads of the queues that reach each other and can carry more; None if there are none.
@@ -430,7 +423,7 @@ class _Queues:
         self._next += 1
 
 
-def _head(keys: Numbers, left: Floats, among: Numbers | None = None) -> int | None:
+def _head(keys: Ints, left: Floats, among: Ints | None = None) -> int | None:
     """The first node in the queue that can carry more; None if there is none."""
     candidates = np.flatnonzero(left > DUST) if among is None else among[left[among] > DUST]
     return int(candidates[keys[candidates].argmin()]) if len(candidates) else None
@@ -468,13 +461,11 @@ def maximum(network: Network, room: Room) -> Flows:
 
 
 def _decomposed(
-    network: Network, whole: list[Numbers], amounts: dict[object, dict[object, int]]
+    network: Network, whole: list[Ints], amounts: dict[object, dict[object, int]]
 ) -> Iterator[tuple[int, int, int, float]]:
     """Split the flows of merged nodes: each forwarding node of a group, and each target, takes what it can, in turn."""
     loads = network.loads()
-    order = [
-        np.argsort(layer.keys(load), kind="stable") for layer, load in zip(network.layers, loads, strict=True)
-    ]
+    order = [np.argsort(layer.keys(load), kind="stable") for layer, load in zip(network.layers, loads, strict=True)]
     rank = np.argsort(order[2])
     left = [layer.copy() for layer in whole]
     members: defaultdict[int, list[int]] = defaultdict(list)
@@ -499,7 +490,7 @@ def _decomposed(
                     targets[storage].pop()
 
 
-def _steps(shares: Floats) -> Numbers:
+def _steps(shares: Floats) -> Ints:
     return np.asarray(np.floor(np.minimum(shares, 1.0) * _STEPS), dtype=np.int64)
 
 

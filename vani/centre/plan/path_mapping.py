@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from vani.centre.columns import Floats, Ints
 from vani.centre.plan import path_layers
 from vani.centre.plan.job_io import JobIo, Reads, SharedFile
 from vani.centre.plan.placement.layouts import Writing, stripe_size_for
@@ -46,11 +47,11 @@ _ALIKE: Final = 1e-6
 def best_mapping(
     flows: path_layers.Flows,
     room: path_layers.Room,
-    order: Sequence[int] | path_layers.Numbers,
+    order: Sequence[int] | Ints,
     nodes: int,
     *,
     network: path_layers.Network,
-    demand: path_layers.Floats,
+    demand: Floats,
     pack: bool,
 ) -> tuple[dict[int, int], path_layers.Flows, float]:
     """Compute nodes per forwarding node, the flow with that mapping, and an upper bound of any mapping's share.
@@ -107,7 +108,7 @@ def _better(
 
 
 def _dealt(
-    sums: dict[int, float], room: path_layers.Floats, order: Sequence[int] | path_layers.Numbers, nodes: int
+    sums: dict[int, float], room: Floats, order: Sequence[int] | Ints, nodes: int
 ) -> dict[int, int]:
     """Assign compute nodes where they are served completely, and the rest where the largest part of one is."""
     units = np.minimum(room, 1.0) * nodes
@@ -138,7 +139,7 @@ def _dealt(
     return {fwd: count for fwd, count in counts.items() if count}
 
 
-def _of_forwarders(room: path_layers.Floats, nodes: int) -> float:
+def _of_forwarders(room: Floats, nodes: int) -> float:
     """Upper bound of the share that forwarding nodes carry, with unlimited storage."""
     units = np.minimum(room, 1.0) * nodes
     whole = np.floor(units + 1e-6)
@@ -148,7 +149,7 @@ def _of_forwarders(room: path_layers.Floats, nodes: int) -> float:
 
 
 def _program(
-    network: path_layers.Network, room: path_layers.Room, usable: path_layers.Numbers, nodes: int
+    network: path_layers.Network, room: path_layers.Room, usable: Ints, nodes: int
 ) -> tuple[dict[int, int], float]:
     """The best mapping from a mixed integer program, and its bound; empty on a timeout or without scipy."""
     try:
@@ -189,8 +190,8 @@ def _moved(
     counts: dict[int, int],
     mapped: path_layers.Flows,
     through: Callable[[dict[int, int], path_layers.Flows], path_layers.Flows],
-    room: path_layers.Floats,
-    usable: path_layers.Numbers,
+    room: Floats,
+    usable: Ints,
     nodes: int,
     bound: float,
 ) -> tuple[dict[int, int], path_layers.Flows]:

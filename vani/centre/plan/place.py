@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 import vani
+from vani.centre.columns import Floats
 from vani.centre.plan import inputs as documents
+from vani.centre.plan import placement_times as times
 from vani.centre.plan.placement.layouts import Extent, setstripe
-from vani.centre.plan.placement.search import Floats, Stripes, Targets, least_level, renumbered
-from vani.centre.plan.placement_advice import answers_to, notes_of, pinning
+from vani.centre.plan.placement.search import Stripes, Targets, least_level, renumbered
 from vani.centre.plan.placement_methods import Chosen, Method, Pool, choose
-from vani.centre.plan.placement_times import OTHER_RATES, RULES, Trials, costs_of, has_rates, paces_of
 from vani.centre.plan.schema import plans
 from vani.centre.plan.schema.jobs import Jobs
 from vani.centre.plan.schema.snapshot import Snapshot, Target
@@ -90,8 +90,8 @@ def place(
         most=len(pool.index),
     )
     requests = _requests(files)
-    trials = Trials.of(jobs, files, snapshot, pool.targets, settings)
-    pool = replace(pool, pace=paces_of(trials.machine))
+    trials = times.Trials.of(jobs, files, snapshot, pool.targets, settings)
+    pool = replace(pool, pace=times.paces_of(trials.machine))
     chosen = _chosen(files, requests, trials, pool, settings)
     stripes = [request.extent.stripes for request in requests]
     placed = _placed(files, requests, chosen, pool)
@@ -100,31 +100,31 @@ def place(
     part, load = pool.part(counts), (pool.targets.base + added)[counts]
     whole = [file for file, row in zip(files, placed, strict=True) if not any(extent.is_left for extent in row.extents)]
     if len(whole) < len(files):
-        trials = Trials.of(jobs, whole, snapshot, pool.targets, settings)
+        trials = times.Trials.of(jobs, whole, snapshot, pool.targets, settings)
     extents = extents_of_plan(placed, {job.name for job in jobs.jobs})
 
-    def costs(tried: Trials) -> plans.OstCosts:
+    def costs(tried: times.Trials) -> plans.OstCosts:
         seconds = tried.seconds(extents) if whole else None
-        return costs_of(load, part.targets, None if seconds is None else seconds / tried.ideal_s)
+        return times.costs_of(load, part.targets, None if seconds is None else seconds / tried.ideal_s)
 
     after = costs(trials)
     has_bytes = any(any(extent.bytes) for row in placed for extent in row.extents)
-    ranges = [trials.range_of(rule) for rule in RULES] if has_bytes else []
+    ranges = [trials.range_of(rule) for rule in times.RULES] if has_bytes else []
     before = ranges[0] if ranges else None
     least = _least(stripes, chosen, part.targets)
     mean = float(load.sum() / part.targets.size.sum())
     cost = None if least is None or mean <= 0 else max(1.0, least / mean)
     is_least = least is not None and (chosen.is_least or after.fullest <= least * (1 + 1e-9))
-    pin, why = pinning(after, ranges, settings)
-    for rate in OTHER_RATES if pin and not has_rates(snapshot) else ():
-        others = Trials.of(jobs, whole, snapshot, pool.targets, settings, rate)
-        if not pinning(costs(others), [others.range_of(rule) for rule in RULES[:2]], settings)[0]:
+    pin, why = times.pinning(after, ranges, settings)
+    for rate in times.OTHER_RATES if pin and not times.has_rates(snapshot) else ():
+        others = times.Trials.of(jobs, whole, snapshot, pool.targets, settings, rate)
+        if not times.pinning(costs(others), [others.range_of(rule) for rule in times.RULES[:2]], settings)[0]:
             pin, why = False, f"{why}; not so with targets of {format_rate(rate)}, and the snapshot lacks their rates"
     return plans.PlacePlan(
         version=vani.__version__,
         inputs=list(inputs),
         place=settings,
-        now=costs_of(pool.targets.base, pool.targets) if np.any(pool.targets.base > 0) else None,
+        now=times.costs_of(pool.targets.base, pool.targets) if np.any(pool.targets.base > 0) else None,
         before=before,
         after=after,
         expected=_expected(before, after, trials.ideal_s),
@@ -132,14 +132,14 @@ def place(
         is_least=is_least,
         pin=pin,
         pin_reason=why,
-        answers=answers_to(whole, trials, pool, ranges, settings),
+        answers=times.answers_to(whole, trials, pool, ranges, settings),
         allocator=ranges,
         targets=_uses(snapshot, pool, added),
         files=[_with_command(file, row, pin=pin) for file, row in zip(files, placed, strict=True)],
         unplaced=list(_unplaced(files, requests, chosen, pool, settings)),
         over_capacity=list(_over(snapshot, pool, added, settings)),
         no_data=no_data + [plans.Left(name=file.creation.path, reason=file.lack) for file in files if file.lack],
-        notes=notes_of(files, snapshot, settings, pool, added, after, before, is_least=is_least),
+        notes=times.notes_of(files, snapshot, settings, pool, added, after, before, is_least=is_least),
     )
 
 
@@ -159,7 +159,7 @@ def _requests(files: Sequence[documents.FileToPlace]) -> list[_Request]:
 
 
 def _chosen(
-    files: Sequence[documents.FileToPlace], requests: Sequence[_Request], trials: Trials, pool: Pool,
+    files: Sequence[documents.FileToPlace], requests: Sequence[_Request], trials: times.Trials, pool: Pool,
     settings: plans.PlaceSettings,
 ) -> Chosen:
     """OSTs of each request. An extent with a stripe that has no OST gets none: no command can set it."""

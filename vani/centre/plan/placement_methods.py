@@ -10,7 +10,8 @@ from typing import Final, Literal
 
 import numpy as np
 
-from vani.centre.plan.placement.search import Floats, Ints, Stripes, Targets, balance
+from vani.centre.columns import Floats, Ints
+from vani.centre.plan.placement.search import Stripes, Targets, balance
 from vani.centre.plan.simulate.machine import in_turn
 
 # Algorithm 1 of Tarazu as printed: a minimum-cost maximum flow from requests to targets.

@@ -130,9 +130,7 @@ class Replayed:
     changes: int
 
 
-def replayed(
-    offers: Sequence[Offer], share: Share, *, nodes: int, io_nodes: int, poll_s: float = 0.0
-) -> Replayed:
+def replayed(offers: Sequence[Offer], share: Share, *, nodes: int, io_nodes: int, poll_s: float = 0.0) -> Replayed:
     """Replay the queue: its first job starts as soon as enough nodes are free, and no job overtakes it.
 
     Parameters

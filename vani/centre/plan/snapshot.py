@@ -207,9 +207,7 @@ def read_lfs_df(text: str, figures: Figures, where: str) -> bool:
 # KiB, and
 # of Prometheus' node exporter. The label `instance` identifies a server in federated pages.
 
-_METRIC: Final = re.compile(
-    r"^(?P<name>[A-Za-z_:][\w:]*)(?:\{(?P<labels>.*)\})?\s+(?P<value>\S+)(?:\s+-?\d+)?\s*$"
-)
+_METRIC: Final = re.compile(r"^(?P<name>[A-Za-z_:][\w:]*)(?:\{(?P<labels>.*)\})?\s+(?P<value>\S+)(?:\s+-?\d+)?\s*$")
 _LABEL: Final = re.compile(r"(\w+)=\"((?:[^\"\\]|\\.)*)\"")
 _LUSTRE: Final = re.compile(r"lustre_(capacity|available|free)_ki(?:lo|bi)bytes")
 _NODE: Final = {
@@ -367,9 +365,7 @@ def _only(figures: Figures, wanted: str | None) -> Mapping[int, OfTarget]:
     }
 
 
-def _snapshot(
-    figures: Figures, time: datetime, targets: Mapping[int, OfTarget], metadata_free: int | None
-) -> Snapshot:
+def _snapshot(figures: Figures, time: datetime, targets: Mapping[int, OfTarget], metadata_free: int | None) -> Snapshot:
     lacks: list[tuple[str, str]] = []
     rows: list[dict[str, object]] = []
     for index, target in targets.items():

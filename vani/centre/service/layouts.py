@@ -20,17 +20,14 @@ from posixpath import commonpath
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field
 
+from vani.centre.columns import Floats, Ints
 from vani.centre.history.rows import StoredRun
 from vani.centre.prediction.creations.series import Creations
 from vani.models import pfl
 from vani.schema.model import Model
 from vani.units import KiB, MiB, lfs_size
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 _IN_FLIGHT: Final = 8
 """Requests that a client of Lustre has in flight on a target (its default, `max_rpcs_in_flight`)."""

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 import numpy as np
-import numpy.typing as npt
 
+from vani.centre.columns import Flags, Floats
 from vani.centre.write_time.methods import METHODS, Kinds, Refit, kinds_of, only_loads, stage_loads
-from vani.centre.write_time.samples import Floats, Samples, nine_of_ten
+from vani.centre.write_time.samples import Samples, nine_of_ten
 from vani.centre.write_time.schema import StageCost
 from vani.errors import InputError
 
@@ -34,7 +34,7 @@ class MethodScore:
         """Mean absolute logarithm of the ratios."""
         return float(np.abs(np.log(self.ratios)).mean())
 
-    def only(self, chosen: npt.NDArray[np.bool_]) -> MethodScore:
+    def only(self, chosen: Flags) -> MethodScore:
         """The score on the samples for which `chosen`, shape (samples,), is true."""
         return MethodScore(self.method, self.ratios[chosen])
 
@@ -175,9 +175,7 @@ def judge(method: str, train: Samples, scale: Floats, test: Samples) -> MethodSc
     return MethodScore(method, test.seconds / np.maximum(predicted, 1e-6))
 
 
-def score_all(
-    train: Samples, scale: Floats, test: Samples, names: Iterable[str] | None = None
-) -> list[MethodScore]:
+def score_all(train: Samples, scale: Floats, test: Samples, names: Iterable[str] | None = None) -> list[MethodScore]:
     """Judge methods, plain ones first.
 
     Parameters
@@ -256,7 +254,7 @@ def _by_leaving_out(samples: Samples, scale: Floats, names: Iterable[str]) -> st
     return best if errors and errors[best] < _CLEARLY * errors["bottleneck"] else "bottleneck"
 
 
-Step = tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]
+Step = tuple[Flags, Flags]
 """Samples for fitting, and larger ones for judging, shape (samples,) each."""
 
 

@@ -18,7 +18,8 @@ from pydantic import Field
 
 import vani
 from vani.advisors.commands import launcher_of
-from vani.centre.write_time.samples import CONFIDENCE, Floats, error_allowed
+from vani.centre.columns import Floats, Ints
+from vani.centre.write_time.samples import CONFIDENCE, error_allowed
 from vani.errors import InputError
 from vani.schema.settings import Option, Settings
 from vani.schema.system import FileSystem, System
@@ -82,10 +83,10 @@ class Design:
 
     system: System
     settings: DesignSettings
-    nodes: np.typing.NDArray[np.int64]
-    per_node: np.typing.NDArray[np.int64]
+    nodes: Ints
+    per_node: Ints
     megabytes: Floats
-    stripes: np.typing.NDArray[np.int64]
+    stripes: Ints
     limit_s: dict[int, float]
 
     @property

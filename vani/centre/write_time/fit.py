@@ -11,10 +11,11 @@ import numpy as np
 from pydantic import BeforeValidator, Field
 
 import vani
+from vani.centre.columns import Floats
 from vani.centre.write_time import published
 from vani.centre.write_time.choice import CrossValidation, Fitted, choose, score_all, stage_costs
 from vani.centre.write_time.methods import METHODS
-from vani.centre.write_time.samples import CONFIDENCE, Floats, Samples, converged, read_samples, writes_of
+from vani.centre.write_time.samples import CONFIDENCE, Samples, converged, read_samples, writes_of
 from vani.centre.write_time.schema import Envelope, JudgedMethod, RivalMethod, WriteModel
 from vani.errors import InputError, one_line
 from vani.schema.settings import Option, PathLike, Settings

@@ -11,10 +11,10 @@ from itertools import combinations
 from typing import Any, Final
 
 import numpy as np
-import numpy.typing as npt
 
+from vani.centre.columns import Flags, Floats
 from vani.centre.write_time.published import GPFS, LOADS, LUSTRE
-from vani.centre.write_time.samples import Floats, Samples
+from vani.centre.write_time.samples import Samples
 from vani.errors import InputError
 
 # Features of any write: the load of each stage of its path, as far as the columns allow.
@@ -103,9 +103,7 @@ def described(samples: Samples, kinds: Kinds) -> dict[str, Floats]:
     columns = {name: np.log2(np.maximum(column, 0.5)) for name, column in numbers.items()}
     for name in _SPREADS[1:]:
         if name in numbers and "nodes" in numbers:
-            columns[f"{name}/nodes"] = np.log2(
-                np.maximum(numbers[name], 0.5) / np.maximum(numbers["nodes"], 1.0)
-            )
+            columns[f"{name}/nodes"] = np.log2(np.maximum(numbers[name], 0.5) / np.maximum(numbers["nodes"], 1.0))
     for name, known in kinds.items():
         columns |= {f"{name}={kind}": 4.0 * (samples.words[name] == kind) for kind in known[1:]}
     return columns
@@ -342,9 +340,7 @@ def _beginning(matrix: Floats, seconds: Floats) -> Floats:
     return np.asarray(np.maximum(summed, 0.01 * np.where(np.isfinite(most), most, 0.0)))
 
 
-def _fitted(
-    matrix: Floats, seconds: Floats, begin: Floats, norm: float, start: float | None = None
-) -> _NormFit:
+def _fitted(matrix: Floats, seconds: Floats, begin: Floats, norm: float, start: float | None = None) -> _NormFit:
     optimize = _library("scipy.optimize", "scipy", "norm of stage times")
     used = begin > 0
     chosen = matrix[:, used]
@@ -355,9 +351,7 @@ def _fitted(
     def slope(logs: Floats) -> Floats:
         parts = chosen * np.exp(logs[1:])
         total = _norm(parts, norm)
-        each = np.where(
-            total[:, None] > 0, (parts / np.maximum(total, 1e-300)[:, None]) ** (norm - 1) * parts, 0.0
-        )
+        each = np.where(total[:, None] > 0, (parts / np.maximum(total, 1e-300)[:, None]) ** (norm - 1) * parts, 0.0)
         return np.concatenate([np.full((len(seconds), 1), np.exp(logs[0])), each], axis=1) / seconds[:, None]
 
     start = max(1e-6, 0.2 * float(seconds.min()) if start is None else start)
@@ -552,7 +546,7 @@ def _standard(samples: Samples, known: Kinds) -> tuple[list[str], Floats, Floats
     return names, np.concatenate([np.ones((len(samples), 1)), inner], axis=1), middle[used], width[used]
 
 
-def _held_out(scale: Floats) -> npt.NDArray[np.bool_]:
+def _held_out(scale: Floats) -> Flags:
     """A fifth of the largest scale, at least one sample."""
     largest = np.flatnonzero(scale == scale.max())
     chosen = np.random.default_rng(_SEED).permutation(largest)[: max(1, round(_VALIDATION * len(largest)))]
@@ -562,7 +556,7 @@ def _held_out(scale: Floats) -> npt.NDArray[np.bool_]:
 
 
 def _gram(
-    matrix: Floats, seconds: Floats, weights: Floats, used: npt.NDArray[np.bool_]
+    matrix: Floats, seconds: Floats, weights: Floats, used: Flags
 ) -> tuple[Floats, Floats, float]:
     weighted = matrix[used] * weights[used, None]
     return weighted.T @ weighted, weighted.T @ (seconds[used] * weights[used]), float(used.sum())

@@ -347,9 +347,7 @@ def _write(model: Published, write: PublishedSettings) -> Write:
 
 
 def _predicted(model: Published, write: Write, mapped: dict[str, Groups] | None) -> WriteTimePrediction:
-    places: dict[Placement, dict[str, Groups]] = (
-        model.ends(write.nodes) if mapped is None else {"mapped": mapped}
-    )
+    places: dict[Placement, dict[str, Groups]] = (model.ends(write.nodes) if mapped is None else {"mapped": mapped})
     ends = [
         WriteEnd(
             placement=name,

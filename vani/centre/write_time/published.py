@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import Final, Literal
 
 import numpy as np
-import numpy.typing as npt
 
-from vani.centre.csv_file import read_csv_file
+from vani.centre.columns import Floats, read_csv_file
 from vani.centre.prediction.schema import PredictedTerm
 from vani.errors import InputError, one_line
 from vani.schema.host_list import expand
@@ -27,8 +26,7 @@ from vani.units import first_of, format_seconds
 #
 # A megabyte is whatever unit the caller uses, as long as K, GPFS's block and Lustre's stripe size share it.
 
-Numbers = npt.NDArray[np.float64]
-Figure = float | Numbers
+Figure = float | Floats
 
 
 @dataclass(frozen=True)
@@ -87,9 +85,7 @@ def _with_reciprocals(base: dict[str, Figure]) -> dict[str, Figure]:
     return both
 
 
-def gpfs_features(
-    write: Write, pool: GpfsPool, io: Groups, bridge: Groups, link: Groups
-) -> dict[str, Figure]:
+def gpfs_features(write: Write, pool: GpfsPool, io: Groups, bridge: Groups, link: Groups) -> dict[str, Figure]:
     """The 40 distinct features of a GPFS path (table I), by name.
 
     Parameters
@@ -168,11 +164,7 @@ def lustre_features(write: Write, pool: LustrePool, router: Groups) -> dict[str,
             "s_ost": s_ost,
         }
     )
-    return features | {
-        "(m*K)*(s_r*m*K)": mk * skew,
-        "(s_r*m*K)*n_oss": skew * n_oss,
-        "s_oss*s_ost": s_oss * s_ost,
-    }
+    return features | {"(m*K)*(s_r*m*K)": mk * skew, "(s_r*m*K)*n_oss": skew * n_oss, "s_oss*s_ost": s_oss * s_ost}
 
 
 _ONE: Final = Groups(1, 1)
@@ -214,9 +206,7 @@ class Component:
 
 def packed(nodes: int, component: Component) -> Groups:
     """Put all nodes behind as few components as possible."""
-    return Groups(
-        min(nodes, component.nodes), max(1, min(component.count, math.ceil(nodes / component.nodes)))
-    )
+    return Groups(min(nodes, component.nodes), max(1, min(component.count, math.ceil(nodes / component.nodes))))
 
 
 def spread(nodes: int, component: Component) -> Groups:
@@ -426,10 +416,7 @@ class NodeMap:
         if unknown:
             some = first_of(list(map(one_line, unknown)), _SHOWN)
             raise InputError(f"has no node {some}", where=self.path, todo="add a row for each node")
-        return {
-            kind: groups_of(self.behind[node][number] for node in nodes)
-            for number, kind in enumerate(self.kinds)
-        }
+        return {kind: groups_of(self.behind[node][number] for node in nodes) for number, kind in enumerate(self.kinds)}
 
     def of_job(self, hosts: str | None, count: int | None) -> list[str]:
         """The nodes of a job: those in a host list, or all mapped nodes.

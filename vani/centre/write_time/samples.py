@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from vani.centre.csv_file import CsvFile, parse_csv
+from vani.centre.columns import CsvFile, Flags, Floats, Ints, parse_csv
 from vani.errors import InputError, one_line
 from vani.schema.document import read_bytes, text_of
 from vani.units import MiB, format_bytes, parse_bytes
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 # Samples of writes and their times as columns, and the test of how precisely a mean time is known.
 
-Floats = npt.NDArray[np.float64]
 
 MAX_WRITES: Final = 200_000
 
@@ -60,7 +59,7 @@ class Samples(Writes):
 
     standard_error: Floats | None = None
 
-    def only(self, chosen: npt.NDArray[np.bool_] | npt.NDArray[np.int64]) -> Samples:
+    def only(self, chosen: Flags | Ints) -> Samples:
         """The samples selected by `chosen`: a mask of shape (samples,), or indices."""
         return Samples(
             {name: column[chosen] for name, column in self.numbers.items()},
@@ -144,7 +143,7 @@ def error_allowed(confidence: float) -> float:
     return ERROR / NormalDist().inv_cdf((1 + confidence) / 2)
 
 
-def converged(samples: Samples, confidence: float = CONFIDENCE) -> npt.NDArray[np.bool_]:
+def converged(samples: Samples, confidence: float = CONFIDENCE) -> Flags:
     """Whether each mean has converged, or is a single measurement; shape (samples,)."""
     if samples.standard_error is None:
         return np.ones(len(samples), dtype=bool)

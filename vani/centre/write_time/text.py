@@ -34,10 +34,7 @@ def evaluation_text(validation: CrossValidation) -> str:
         of_scale = [validation.by_scale[scale][number] for scale in scales]
         counts = [len(score.ratios) for score in of_scale]
         cells = [_shares(score) for score in of_scale]
-        whole = [
-            float(np.average([score.within(share) for score in of_scale], weights=counts))
-            for share in (0.2, 0.3)
-        ]
+        whole = [float(np.average([score.within(share) for score in of_scale], weights=counts)) for share in (0.2, 0.3)]
         apart = (_shares(unsure[score.method]),) if unsure else ()
         rows.append((score.method, *cells, f"{100 * whole[0]:.0f} / {100 * whole[1]:.0f} %", *apart))
     sizes = [len(validation.by_scale[scale][0].ratios) for scale in scales]
@@ -97,9 +94,7 @@ def model_text(model: WriteModel) -> str:
         (one_line(stage.stage), *_cost(stage, paper=model.system is not None), f"{100 * stage.share:.0f} %")
         for stage in model.stages
     ]
-    return "\n".join(
-        [*map(one_line, lines), *table(("load", "bandwidth", "range", "share at most"), rows), ""]
-    )
+    return "\n".join([*map(one_line, lines), *table(("load", "bandwidth", "range", "share at most"), rows), ""])
 
 
 def _cost(stage: StageCost, *, paper: bool) -> tuple[str, str]:
@@ -111,7 +106,5 @@ def _cost(stage: StageCost, *, paper: bool) -> tuple[str, str]:
         return format_seconds(stage.cost), f"{format_seconds(stage.low)} to {format_seconds(stage.high)}"
     if is_bytes:
         unit = _MEGABYTE if paper else 1.0
-        return format_rate(
-            unit / stage.cost
-        ), f"{format_rate(unit / stage.high)} to {format_rate(unit / stage.low)}"
+        return format_rate(unit / stage.cost), f"{format_rate(unit / stage.high)} to {format_rate(unit / stage.low)}"
     return f"{1 / stage.cost:,.4g} /s", f"{1 / stage.high:,.4g} to {1 / stage.low:,.4g} /s"

@@ -13,8 +13,8 @@ from typing import Any, Final, TypeVar
 
 import numpy as np
 import sqlalchemy as sa
-from numpy.typing import NDArray
 
+from vani.centre.columns import Floats
 from vani.centre.history.rows import AccountedJob, AnyRow, Letter, Measurement, Source, StoredRun, Verdict
 from vani.centre.history.runs import tables
 
@@ -226,7 +226,7 @@ _UNKNOWN: Final = -1e308
 
 def category_figures(
     connection: sa.Connection, application: str, user: str | None, period: Period
-) -> Iterator[tuple[str, int, NDArray[np.float64]]]:
+) -> Iterator[tuple[str, int, Floats]]:
     """User, processes, and figures of each category's runs, the oldest first, shape (5, runs).
 
     Figures are `submitted`, `runtime_s`, `in_io_s`, `waiting_s` and bytes moved. Unknown ones are NaN, unknown bytes 0.

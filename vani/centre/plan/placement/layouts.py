@@ -161,9 +161,7 @@ class Writing:
 
 
 @lru_cache(maxsize=4096)
-def stripe_size_for(
-    writing: Writing, start: int, filled: int, end: int | None, count: int
-) -> tuple[int, Purpose]:
+def stripe_size_for(writing: Writing, start: int, filled: int, end: int | None, count: int) -> tuple[int, Purpose]:
     """The stripe size of a component in bytes, and the reason for it.
 
     Parameters

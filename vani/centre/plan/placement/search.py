@@ -10,12 +10,11 @@ from functools import cached_property
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
+
+from vani.centre.columns import Floats, Ints
 
 # Targets and stripes for the placement algorithms, as columns.
 
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -227,9 +226,7 @@ class _State:
         # Emptier targets first, so that the order of stripes does not follow the targets' indexes.
         order = np.lexsort((np.arange(len(taken)), self.load / self.targets.size))
         dealt = np.repeat(order, taken[order]).reshape(count, wanted)
-        where = np.concatenate(
-            [np.arange(self.stripes.first[n], self.stripes.first[n + 1]) for n in numbers[:wanted]]
-        )
+        where = np.concatenate([np.arange(self.stripes.first[n], self.stripes.first[n + 1]) for n in numbers[:wanted]])
         self._take(where, dealt.T.ravel(), np.full(len(where), float(size)))
 
     def _that_fit(self, requests: int, count: int, most: Floats) -> int:
@@ -546,9 +543,7 @@ def search(
 
 
 class _Tries:
-    def __init__(
-        self, stripes: Stripes, targets: Targets, bound: float, server_bound: float, most_tried: int
-    ) -> None:
+    def __init__(self, stripes: Stripes, targets: Targets, bound: float, server_bound: float, most_tried: int) -> None:
         self.most_tried, self.stripes, self.targets = most_tried, stripes, targets
         self.bound, self.server_bound = bound * (1 + 1e-12), server_bound * (1 + 1e-12)
         # The largest first: they have the fewest choices.

@@ -87,9 +87,7 @@ class ForwardSettings(Settings):
     """How the I/O nodes of a pool are shared."""
 
     io_nodes: int = Field(ge=0, le=10_000_000, description="Number of I/O nodes in the pool.")
-    policy: Policy = Field(
-        "mckp", description="How I/O nodes are shared; mckp is optimal, oracle needs no pool."
-    )
+    policy: Policy = Field("mckp", description="How I/O nodes are shared; mckp is optimal, oracle needs no pool.")
     objective: Objective = Field(
         "sum",
         description="Objective of mckp: sum, the sum of bandwidths; max-min, the least share of its own best that a "
@@ -142,9 +140,7 @@ class Allotment(Model):
         "job is unplaced"
     )
     shared: bool = Field(description="true if the job uses the I/O node shared by several jobs")
-    bandwidth: Amount | None = Field(
-        description="expected bandwidth in bytes per second; null if there is no figure"
-    )
+    bandwidth: Amount | None = Field(description="expected bandwidth in bytes per second; null if there is no figure")
     own_best: Amount | None = Field(
         description="bandwidth that the job would have alone on the pool, bytes per second; null if there is no figure"
     )

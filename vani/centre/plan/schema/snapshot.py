@@ -144,9 +144,7 @@ class Snapshot(Document):
                     where=where,
                     todo="give `used` of at most `size`",
                 )
-        _all_there(
-            "OST", "OSS", ((target.index, target.oss) for target in self.ost if target.oss), servers, where
-        )
+        _all_there("OST", "OSS", ((target.index, target.oss) for target in self.ost if target.oss), servers, where)
         behind = [(node.name, index) for node in self.storage for index in node.ost]
         _all_there("storage node", "OST", behind, targets, where)
         _unique("OST behind a storage node", [index for _, index in behind], where)

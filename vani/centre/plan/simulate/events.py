@@ -10,12 +10,11 @@ from operator import add
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
+
+from vani.centre.columns import Flags, Floats, Ints
 
 # Max-min fair rates by progressive filling.
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 CAPPED: Final = -1
 """Bound of a flow that only its own cap limits."""
@@ -190,7 +189,7 @@ class Workload:
 
     use: Usage
     amount: Floats
-    is_bytes: NDArray[np.bool_]
+    is_bytes: Flags
     chain: Ints
     count: Ints
     phases: Sequence[Phase]
@@ -367,9 +366,7 @@ class _Clock:
         # The cap's column is the last one.
         column = self.kind_of[bound]
         width = totals.bound.shape[1]
-        totals.bound += np.bincount(jobs * width + column, spent, minlength=work.jobs * width).reshape(
-            work.jobs, width
-        )
+        totals.bound += np.bincount(jobs * width + column, spent, minlength=work.jobs * width).reshape(work.jobs, width)
         totals.moved += by_job
         totals.carried += carried
         totals.events += 1

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from vani.centre.columns import Floats, Ints
 from vani.centre.plan.simulate import machine as machines
-from vani.centre.plan.simulate.events import Floats, Ints, Phase, Resources, Usage, Workload
+from vani.centre.plan.simulate.events import Phase, Resources, Usage, Workload
 from vani.centre.plan.simulate.jobs import Choices, Job
 from vani.errors import InputError
 

@@ -10,12 +10,11 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
+from vani.centre.columns import Flags, Floats, Ints
 from vani.centre.plan.schema.jobs import Jobs, PlannedJob, refuse_twins
 from vani.centre.plan.schema.plans import ForwardPlan, PathPlan, PlacedExtent, PlacedFile, PlacePlan, Plan
 from vani.centre.plan.schema.scenario import Scenario, ScenarioJob, ScenarioPhase
-from vani.centre.plan.simulate.events import Floats, Ints
 from vani.errors import InputError
 from vani.units import counted, format_bytes
 
@@ -43,7 +42,7 @@ class DataCalls:
     ranks: int
     start: Floats
     end: Floats
-    reads: NDArray[np.bool_]
+    reads: Flags
     bytes: Floats
     file: Ints
     metadata: int
@@ -67,7 +66,7 @@ def data_calls(store: Store) -> DataCalls:
         )
     files = store.files
     ordinary = np.array(files["file"].to_numpy()[files["class"].to_numpy() == 0])
-    columns_of_batches: list[tuple[NDArray[np.int64], ...]] = []
+    columns_of_batches: list[tuple[Ints, ...]] = []
     metadata = 0
     columns = ("layer", "kind", "flags", "file", "bytes", "start_ns", "duration_ns")
     for part in manifest.parts:
@@ -232,9 +231,7 @@ class Choices:
     """
 
     io_nodes: Mapping[str, Sequence[int]] = field(default_factory=lambda: MappingProxyType({}))
-    extents: Mapping[tuple[str, str], Sequence[PlacedExtent]] = field(
-        default_factory=lambda: MappingProxyType({})
-    )
+    extents: Mapping[tuple[str, str], Sequence[PlacedExtent]] = field(default_factory=lambda: MappingProxyType({}))
     rates: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
     lacks: Sequence[tuple[str, str]] = ()
 
@@ -341,9 +338,7 @@ def refuse_other_paths(choices: Choices, jobs: Sequence[Job], where: str) -> lis
             todo="give the jobs.yaml from which the plan was made",
         )
     count = Counter(job for job, _ in others)
-    return [
-        (job, f"it does not write {counted(number, 'file')} of the plan of OSTs") for job, number in count.items()
-    ]
+    return [(job, f"it does not write {counted(number, 'file')} of the plan of OSTs") for job, number in count.items()]
 
 
 def _path(plan: PathPlan, jobs: Collection[str], io_nodes: int) -> Choices:
@@ -444,9 +439,7 @@ def jobs_of(
     return all_jobs, lacks
 
 
-def _of_planned(
-    job: PlannedJob, profiles: Mapping[str, Profile], lacks: list[tuple[str, str]]
-) -> Iterable[Job]:
+def _of_planned(job: PlannedJob, profiles: Mapping[str, Profile], lacks: list[tuple[str, str]]) -> Iterable[Job]:
     if job.creations:
         return [job_of_creations(job)]
     if job.bytes is not None:

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 import numpy as np
 
+from vani.centre.columns import Flags, Floats, Ints
 from vani.centre.plan.inputs import layout_of
 from vani.centre.plan.placement.layouts import BUFFERED, stripe_bytes
 from vani.centre.plan.schema.scenario import Placement
-from vani.centre.plan.simulate.events import Floats, Ints
 from vani.errors import InputError
 from vani.units import format_rate
 
@@ -74,8 +74,8 @@ class Targets:
     server: Ints
     size: Floats
     used: Floats
-    usable: np.typing.NDArray[np.bool_]
-    sound: np.typing.NDArray[np.bool_]
+    usable: Flags
+    sound: Flags
     """False for targets that are degraded, which are only used if the others do not suffice."""
 
 
@@ -458,7 +458,7 @@ class Placer:
         seed: int,
         *,
         turn: Literal["going-on", "random-start"] = "going-on",
-        among: np.typing.NDArray[np.bool_] | None = None,
+        among: Flags | None = None,
     ) -> None:
         self.targets, self.placement, self.turn = targets, placement, turn
         self.random = np.random.default_rng(seed)
@@ -563,9 +563,7 @@ def turns_of(ranks: Iterable[int | None]) -> list[int]:
 # before, which flushes first. Locks of different objects pass independently, and a node takes one at a time. Files that
 # one node writes alone, and reads, pass no lock. Only the number of objects matters, not their targets.
 
-def lock_passes(
-    moved: float, *, nodes: int, objects: int, stripe_size: float, piece: float | None = None
-) -> float:
+def lock_passes(moved: float, *, nodes: int, objects: int, stripe_size: float, piece: float | None = None) -> float:
     """How often a lock passes from one node to another while `nodes` nodes write `moved` bytes of a file once.
 
     With a contiguous region per node, each node takes the lock of every object that its region reaches once. Where

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 import vani
+from vani.centre.columns import Floats
 from vani.centre.plan import inputs as documents
 from vani.centre.plan.forward import files_of_jobs
 from vani.centre.plan.schema import plans as schema
@@ -19,17 +20,9 @@ from vani.centre.plan.schema.jobs import Jobs
 from vani.centre.plan.schema.plans import SimulateOptions, SimulatePlan
 from vani.centre.plan.schema.scenario import Failure, Placement, Scenario, Variant
 from vani.centre.plan.schema.snapshot import Snapshot
-from vani.centre.plan.simulate.events import Change, Floats, SimulatedRun, most_steps, run
+from vani.centre.plan.simulate import jobs as workloads
+from vani.centre.plan.simulate.events import Change, SimulatedRun, most_steps, run
 from vani.centre.plan.simulate.flows import Built, build
-from vani.centre.plan.simulate.jobs import (
-    Choices,
-    DataCalls,
-    Job,
-    choices_of,
-    data_calls,
-    jobs_of,
-    refuse_other_paths,
-)  # fmt: skip
 from vani.centre.plan.simulate.machine import KINDS, RANDOM, Machine, Placer, machine_of
 from vani.centre.plan.simulate.metadata_target import on_metadata_target
 from vani.cli.profile import profile_of
@@ -65,7 +58,7 @@ class Named:
     snapshots: Mapping[str, Snapshot] = field(default_factory=dict)
     plans: Mapping[str, schema.Plan] = field(default_factory=dict)
     profiles: Mapping[str, Profile] = field(default_factory=dict)
-    stores: Mapping[str, DataCalls] = field(default_factory=dict)
+    stores: Mapping[str, workloads.DataCalls] = field(default_factory=dict)
     jobs: Jobs | None = None
     where: str = "scenario"
     """Name of the scenario in errors."""
@@ -81,8 +74,8 @@ class Played:
     pieces: str
     plans: Sequence[schema.Plan]
     machine: Machine
-    jobs: Sequence[Job]
-    choices: Choices
+    jobs: Sequence[workloads.Job]
+    choices: workloads.Choices
     runs: Sequence[tuple[Built, SimulatedRun]]
     changes: Sequence[Change]
     tolerance: float
@@ -117,7 +110,7 @@ def play(
     serial = (variant.stages or scenario.stages) == "serial"
     pieces = variant.pieces or scenario.pieces
     placement = variant.placement or scenario.placement
-    jobs, lacks = jobs_of(scenario, named.jobs, named.profiles, named.stores, where=where)
+    jobs, lacks = workloads.jobs_of(scenario, named.jobs, named.profiles, named.stores, where=where)
     if only is not None:
         jobs = [job for job in jobs if job.name == only]
     machine = machine_of(
@@ -135,17 +128,15 @@ def play(
     _refuse_unmoving(jobs, machine, where)
     names = variant.plans if variant.plans is not None else scenario.plans
     plans = [named.plans[name] for name in names]
-    choices = choices_of(plans, [job.name for job in jobs], machine.io_nodes)
+    choices = workloads.choices_of(plans, [job.name for job in jobs], machine.io_nodes)
     if only is None:
-        lacks += refuse_other_paths(choices, jobs, where)
+        lacks += workloads.refuse_other_paths(choices, jobs, where)
     failures = variant.failures if variant.failures is not None else scenario.failures
     seeds = scenario.seeds if placement.policy in RANDOM else scenario.seeds[:1]
     runs, changes, used = [], [], 0.0
     for seed in seeds:
         placer = Placer(machine.targets, placement, seed)
-        built = build(
-            jobs, machine, placer, choices, pieces=pieces, serial=serial, layout=variant.layout, where=where
-        )
+        built = build(jobs, machine, placer, choices, pieces=pieces, serial=serial, layout=variant.layout, where=where)
         flows = len(built.work.count)
         if flows * len(seeds) > MAX_RUN:
             todo = f"at most {MAX_RUN:,} flows over all seeds: use fewer seeds"
@@ -153,12 +144,10 @@ def play(
         changes = _changes(failures, machine, built, where)
         used = (0.0 if flows <= EXACT else TOLERANCE) if tolerance is None else tolerance
         runs.append((built, run(built.work, built.resources, changes, tolerance=used, keep_steps=True)))
-    return Played(
-        variant, placement, serial, pieces, plans, machine, jobs, choices, runs, changes, used, lacks, notes
-    )
+    return Played(variant, placement, serial, pieces, plans, machine, jobs, choices, runs, changes, used, lacks, notes)
 
 
-def _refuse_unmoving(jobs: Sequence[Job], machine: Machine, where: str) -> None:
+def _refuse_unmoving(jobs: Sequence[workloads.Job], machine: Machine, where: str) -> None:
     moving = [(job, phase) for job in jobs for phase in job.phases if phase.bytes and phase.storage == "file_system"]
     for word, stages_of in (("read", "stage_in"), ("write", "stage_out")):
         job = next((job for job, phase in moving if phase.operation in {word, stages_of}), None)
@@ -452,9 +441,7 @@ def _notes(played: Sequence[Played]) -> Iterable[str]:
                 "times are within about 1 % of an exact run (--tolerance 0)"
             )
     if any(trial.serial for trial in played):
-        yield (
-            "each flow passes one stage after another: jobs compete only in the same stage at the same time"
-        )
+        yield ("each flow passes one stage after another: jobs compete only in the same stage at the same time")
 
 
 def _once(entries: Iterable[schema.Left]) -> list[schema.Left]:
@@ -540,16 +527,14 @@ def _read(
     for job in jobs.jobs if jobs is not None else ():
         if job.profile is not None and job.bytes is None and not job.creations:
             places[job.profile] = (folder / str(scenario.jobs)).parent / job.profile
-    stores = {
-        job.store: _calls(folder / job.store, inputs) for job in scenario.workload if job.store is not None
-    }
+    stores = {job.store: _calls(folder / job.store, inputs) for job in scenario.workload if job.store is not None}
     with Resources(places.values(), Decoding.of(store=store, scheduler=scheduler), progress) as resources:
         profiles = {name: _profile(resources, path, inputs) for name, path in places.items()}
         yield Named(systems, snapshots, plans, profiles, stores, jobs, given.where)
 
 
-def _calls(path: Path, inputs: list[schema.PlanInput]) -> DataCalls:
-    calls = data_calls(open_store(path))
+def _calls(path: Path, inputs: list[schema.PlanInput]) -> workloads.DataCalls:
+    calls = workloads.data_calls(open_store(path))
     digest = hashlib.sha256((path / "manifest.json").read_bytes()).hexdigest()
     inputs.append(schema.PlanInput(kind="trace", path=str(path), sha256=digest))
     return calls

@@ -50,9 +50,7 @@ def place_missing(plan: PlacePlan) -> list[str]:
 def _headline(plan: PlacePlan) -> str:
     used = sum(target.added > 0 for target in plan.targets)
     added = sum(target.added for target in plan.targets)
-    left = len(
-        {(file.job, file.path) for file in plan.files if any(extent.is_left for extent in file.extents)}
-    )
+    left = len({(file.job, file.path) for file in plan.files if any(extent.is_left for extent in file.extents)})
     files = counted(len(plan.files), "file")
     if left:
         files = f"{len(plan.files) - left:,} of {files}"

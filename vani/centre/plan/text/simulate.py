@@ -155,9 +155,7 @@ def drawn(plan: SimulatePlan, what: Literal["rates", "stages"]) -> Drawing:
     """
     lines = _rates(plan) if what == "rates" else _busy(plan)
     if not any(any(values) for _, values in lines):
-        raise InputError(
-            "this simulation moves no data", where="--plot", todo="simulate a scenario with data"
-        )
+        raise InputError("this simulation moves no data", where="--plot", todo="simulate a scenario with data")
     times = [(moment.begin_s, moment.end_s) for moment in plan.timeline]
     variant = plan.outcomes[-1].name
     end = times[-1][1]
@@ -236,9 +234,7 @@ def _spec(lines: _Lines, times: Sequence[tuple[float, float]], axis: dict[str, A
     )
 
 
-def _table(
-    lines: _Lines, times: Sequence[tuple[float, float]], unit: str
-) -> tuple[tuple[str, ...], tuple[Row, ...]]:
+def _table(lines: _Lines, times: Sequence[tuple[float, float]], unit: str) -> tuple[tuple[str, ...], tuple[Row, ...]]:
     head = ("from (s)", "to (s)", *(f"{name(label)} ({unit})" for label, _ in lines))
     rows = tuple(
         (number(begin), number(end), *(number(values[n]) for _, values in lines))

@@ -80,9 +80,7 @@ def weighed(parts: Sequence[LikelyAdvice], next_run: schema.NextRun) -> Advice:
     dropped = [key for key in shown if key not in recommended]
     probability = {key: min(1.0, share) for key, share in support.items()}
     why = "its probability in the next run is only {} only"
-    unlikely = [
-        schema.NoRecommendation(rule=key[0], why=why.format(format_share(probability[key]))) for key in dropped
-    ]
+    unlikely = [schema.NoRecommendation(rule=key[0], why=why.format(format_share(probability[key]))) for key in dropped]
     return Advice(
         profile=first.profile, system=first.system, damage=first.damage, next_run=next_run,
         recommendations=[_weighed(each, probability[key]) for key in recommended for each in shown[key]],
@@ -208,9 +206,7 @@ def advise_next(
     if why is None:
         return weighed(parts, next_run)
     no_profile, no_system = schema.ProfileRef(path=None, sha256=""), schema.SystemRef(name=None, sha256="")
-    return Advice(
-        profile=no_profile, system=no_system, next_run=next_run, recommendations=[], no_recommendation=[]
-    )
+    return Advice(profile=no_profile, system=no_system, next_run=next_run, recommendations=[], no_recommendation=[])
 
 
 def _profile_of(behaviour: LikelyBehaviour, db: PathLike | None) -> tuple[Profile, str] | None:

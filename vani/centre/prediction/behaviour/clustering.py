@@ -10,13 +10,12 @@ from itertools import product
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
+
+from vani.centre.columns import Floats, Ints
 
 FACTOR: Final = 1.2
 """Factor by which totals of one behaviour may differ."""
 
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 
 _NOTHING: Final = -1e6
 """Logarithm used for 0; it is far from every other value."""

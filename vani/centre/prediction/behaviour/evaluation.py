@@ -11,12 +11,12 @@ import click
 import numpy as np
 from pydantic import Field
 
+from vani.centre.columns import Flags, Floats, Ints
 from vani.centre.history.runs.store import Store
 from vani.centre.history.settings import HistorySettings
 from vani.centre.prediction.behaviour.panel import AUTO, Panel, most_likely, replay
 from vani.centre.prediction.behaviour.predictors import Begin, begins
-from vani.centre.prediction.behaviour.results import SURE, Comparison, Mode, Reliability, Score, ShareRange
-from vani.centre.prediction.behaviour.runs import Bools, Floats, Ints, Runs, kept_runs, read_table
+from vani.centre.prediction.behaviour.runs import Runs, kept_runs, read_table
 from vani.centre.prediction.behaviour.self_attention import is_installed, prepare
 from vani.cli.options import FILE, settings_options
 from vani.errors import InputError, one_line
@@ -26,6 +26,91 @@ from vani.units import counted
 
 _DRAWS: Final = 2000
 _INNER: Final = 0.7
+
+
+SURE: Final = 0.9
+"""Least probability of a prediction that counts as sure."""
+
+
+@dataclass(frozen=True)
+class ShareRange:
+    """A share, 0..1, with its 95 % bootstrap interval over categories."""
+
+    share: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Score:
+    """The score of a predictor.
+
+    Attributes
+    ----------
+    per_run
+        Share of the runs that were predicted correctly.
+    per_category
+        Mean of that share over the categories.
+    brier
+        Brier score of the most probable behaviour: mean square of (probability - outcome).
+    sure
+        Share of the runs predicted with a probability of at least `SURE`.
+    sure_right
+        Share of those predictions that were right; None if there are none.
+    """
+
+    name: str
+    per_run: ShareRange
+    per_category: ShareRange
+    brier: float
+    sure: float
+    sure_right: float | None
+
+
+@dataclass(frozen=True)
+class Reliability:
+    """Predictions of `auto` with a probability of `low` to `high`: mean probability (`said`), share that was right."""
+
+    low: float
+    high: float
+    runs: int
+    said: float
+    right: float
+
+
+@dataclass(frozen=True)
+class Mode:
+    """The scores of all predictors.
+
+    Attributes
+    ----------
+    known
+        Number of predicted runs. The `unknown` ones had no earlier run of their category.
+    categories
+        Number of categories of the predicted runs.
+    seen
+        Share of the runs whose behaviour had occurred before, an upper bound for every predictor.
+    """
+
+    ended_only: bool
+    known: int
+    unknown: int
+    categories: int
+    seen: float
+    scores: tuple[Score, ...]
+    reliability: tuple[Reliability, ...]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The scores in both modes; `behaviours` is their number over all categories."""
+
+    runs: int
+    categories: int
+    behaviours: int
+    first: float
+    modes: tuple[Mode, Mode]
+    notes: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -47,7 +132,7 @@ class Tested:
     """
 
     place: Ints
-    seen: Bools
+    seen: Flags
     guesses: Mapping[str, Ints]
     probabilities: Mapping[str, Floats]
     actual: Ints
@@ -119,7 +204,7 @@ def score(tested: Tested, category: Ints, name: str) -> Score:
     return Score(name, *shares(right, category), float(np.mean((said - right) ** 2)), float(sure.mean()), sure_right)
 
 
-def shares(right: Bools, category: Ints) -> tuple[ShareRange, ShareRange]:
+def shares(right: Flags, category: Ints) -> tuple[ShareRange, ShareRange]:
     """Share of correct runs and mean share per category, each with its bootstrap range over categories."""
     _, group = np.unique(category, return_inverse=True)
     runs = np.bincount(group)
@@ -176,7 +261,7 @@ def _mode(runs: Runs, tested: Tested, *, ended_only: bool) -> Mode:
     return Mode(ended_only, *counts, float(tested.seen.mean()), scores, reliability)
 
 
-def _reliability(probabilities: Floats, right: Bools) -> tuple[Reliability, ...]:
+def _reliability(probabilities: Floats, right: Flags) -> tuple[Reliability, ...]:
     rows = []
     for low, high in pairwise(_EDGES):
         among = (probabilities >= low) & ((probabilities < high) | (high == _EDGES[-1]))

@@ -13,6 +13,7 @@ import numpy as np
 from pydantic import Field
 
 import vani
+from vani.centre.columns import Flags, Floats, Ints
 from vani.centre.history.ranking import history_top
 from vani.centre.history.ranking_text import FORMATS as RANKING_FORMATS
 from vani.centre.history.runs import read
@@ -22,7 +23,7 @@ from vani.centre.history.story import unknown_runs
 from vani.centre.prediction import schema
 from vani.centre.prediction.behaviour.panel import AUTO, Panel, most_likely, replay
 from vani.centre.prediction.behaviour.predictors import begins
-from vani.centre.prediction.behaviour.runs import TOTALS, Bools, Floats, Ints, Runs, kept_runs
+from vani.centre.prediction.behaviour.runs import TOTALS, Runs, kept_runs
 from vani.centre.prediction.text import FORMATS
 from vani.cli.options import format_option, output_option, settings_options
 from vani.cli.output import check_outputs, emit
@@ -137,7 +138,7 @@ def _unknown(runs: Runs, user: str | None, processes: int | None) -> str:
     return f"no run{whose} with {counted(processes or 0, 'process')} is known{there}"
 
 
-def _followed(runs: Runs, in_category: Bools, category: int) -> tuple[Panel, list[schema.PastRun]]:
+def _followed(runs: Runs, in_category: Flags, category: int) -> tuple[Panel, list[schema.PastRun]]:
     """A panel that has seen the last runs, and what it had expected of each run of the category."""
     own, others = np.flatnonzero(in_category), np.flatnonzero(~in_category)
     chosen = np.sort(np.concatenate([own[-_MAX_OF_CATEGORY:], others[-_MAX_OF_OTHERS:]]))
@@ -157,7 +158,7 @@ def _followed(runs: Runs, in_category: Bools, category: int) -> tuple[Panel, lis
 
 
 def _likely(
-    runs: Runs, in_category: Bools, behaviour: int, share: float, paths: Paths | None
+    runs: Runs, in_category: Flags, behaviour: int, share: float, paths: Paths | None
 ) -> schema.LikelyBehaviour:
     such: Ints = np.flatnonzero(in_category & (runs.ids == behaviour))
     figures, latest = runs.figures, int(such[-1])

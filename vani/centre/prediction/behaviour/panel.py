@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
+from vani.centre.columns import Floats
 from vani.centre.prediction.behaviour.predictors import Begin, Shares
 from vani.centre.prediction.behaviour.runs import Runs
 
@@ -36,7 +36,6 @@ _TRUSTED: Final = 100.0
 _AGES: Final = 12
 """Age classes of categories: 1 run, 2 and 3, 4 to 7 and so on; experience is borrowed within a class."""
 
-Floats = npt.NDArray[np.float64]
 
 
 def most_likely(shares: Shares) -> tuple[int, float]:

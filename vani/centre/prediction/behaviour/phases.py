@@ -19,10 +19,9 @@ from typing import Final
 
 import click
 import numpy as np
-import numpy.typing as npt
 
+from vani.centre.columns import Floats, Ints
 from vani.centre.prediction.behaviour.clustering import FACTOR, behaviour_ids
-from vani.centre.prediction.behaviour.results import PhaseOfRun, RunPhases
 from vani.cli.options import FILE
 from vani.cli.plot import heat_map
 from vani.cli.profile import profile
@@ -50,8 +49,6 @@ _DEVIATION: Final = 0.6745
 _DEEPEST: Final = 8
 _ROUNDS: Final = 6
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -368,6 +365,28 @@ def _of_heat(records: Records) -> Series | None:
         return None
     sides = [np.maximum(table[side][of_heat], 0).sum(axis=0, dtype=np.float64) for side in ("read", "write")]
     return Series(float(widths[0]), np.stack(sides, axis=1), records.start_s, "heat map")
+
+
+@dataclass(frozen=True)
+class PhaseOfRun:
+    """A phase: its id, start and length in seconds, and its bytes per second."""
+
+    phase: int
+    begin_s: float
+    length_s: float
+    read_per_s: float
+    written_per_s: float
+
+
+@dataclass(frozen=True)
+class RunPhases:
+    """A run: its path, the source and step of its time series, its behaviour and its phases."""
+
+    path: str
+    source: str
+    behaviour: int
+    step_s: float
+    phases: tuple[PhaseOfRun, ...]
 
 
 def run_phases(runs: Sequence[RunPhases]) -> str:

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
-import numpy.typing as npt
 
+from vani.centre.columns import Flags, Floats, Ints
 from vani.centre.history.runs import read
 from vani.centre.prediction.behaviour.clustering import behaviour_ids
 from vani.errors import InputError, one_line
@@ -24,9 +24,6 @@ if TYPE_CHECKING:
 TOTALS: Final = ("bytes_read", "bytes_written", "metadata")
 """Figures that distinguish behaviours."""
 
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
-Bools = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -65,7 +62,7 @@ class Runs:
         """The behaviour of each run, numbered within its category, shape (runs,)."""
         return behaviour_ids(self.category, np.column_stack([self.figures[name] for name in TOTALS]))
 
-    def only(self, chosen: Bools) -> Runs:
+    def only(self, chosen: Flags) -> Runs:
         """The runs selected by `chosen`, shape (runs,); categories keep their numbers."""
         columns = (self.category[chosen], self.submitted[chosen], self.ended[chosen])
         figures = {name: values[chosen] for name, values in self.figures.items()}

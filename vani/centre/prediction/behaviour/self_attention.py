@@ -11,8 +11,8 @@ from importlib.util import find_spec
 from typing import Any, Final
 
 import numpy as np
-import numpy.typing as npt
 
+from vani.centre.columns import Ints
 from vani.centre.prediction.behaviour.predictors import Begin, Shares, recency_of
 
 _WINDOW: Final = 32
@@ -28,7 +28,6 @@ _BATCH: Final = 128
 _LEAST_RUNS: Final = 200
 _REMEMBERED: Final = 64
 
-Ints = npt.NDArray[np.int64]
 
 
 def is_installed() -> bool:

@@ -11,6 +11,7 @@ from typing import Final
 
 import numpy as np
 
+from vani.centre.columns import Flags, Floats, Ints
 from vani.centre.prediction.creations import series
 from vani.centre.prediction.creations.predictors import PREDICTORS, Predictor
 
@@ -34,10 +35,10 @@ class ForecastOutcome:
         Index of each creation's prediction, or -1; shape (came,).
     """
 
-    right: series.Flags
-    ratios: series.Floats
+    right: Flags
+    ratios: Floats
     accuracy: float
-    at: series.Ints
+    at: Ints
 
 
 def on_next_run(method: Predictor, past: Sequence[series.Creations], came: series.Creations) -> ForecastOutcome:
@@ -128,7 +129,7 @@ class Chosen:
 
     method: str
     foreseen: series.Foreseen
-    probability: series.Floats
+    probability: Floats
     low: float
     high: float
     accuracy: Mapping[str, float]
@@ -166,9 +167,7 @@ def choose_next(past: Sequence[series.Creations], names: Iterable[str] | None = 
     if len(held_out) > 2 and held_out[0] == 1:
         held_out = held_out[1:]  # A single run shows no law.
     plain, costly = _split(names)
-    outcomes = {
-        name: [on_next_run(method, past[:at], past[at]) for at in held_out] for name, method in plain.items()
-    }
+    outcomes = {name: [on_next_run(method, past[:at], past[at]) for at in held_out] for name, method in plain.items()}
     best = max((_mean(own) for own in outcomes.values()), default=0.0)
     if held_out and (best < _GOOD_ENOUGH or not plain):
         tried = held_out if not plain else held_out[-_COSTLY_RUNS:]
@@ -265,7 +264,7 @@ class Follower:
             prior = (sum(outcome.accuracy for outcome in before) + 0.5) / (len(before) + 1)
         return (sum(outcome.accuracy for outcome in own) + 2 * prior) / (len(own) + 2)
 
-    def _by_rank(self, name: str, foreseen: series.Foreseen, prior: float) -> series.Floats:
+    def _by_rank(self, name: str, foreseen: series.Foreseen, prior: float) -> Floats:
         known = np.unique(foreseen.ranks)
         hits, seen = np.zeros(len(known)), np.zeros(len(known))
         for outcome, came in zip(self._own[name], self._ranks, strict=True):
@@ -320,14 +319,14 @@ def _walked(method: Predictor, past: Sequence[series.Creations], earlier: range)
     return outcomes
 
 
-def trust_in(right: series.Floats | float, forecasts: float) -> series.Floats:
+def trust_in(right: Floats | float, forecasts: float) -> Floats:
     """Probability that the next forecast is right, given the number of forecasts and how many were right."""
     return np.asarray((right + _RIGHT) / (forecasts + _RIGHT + _WRONG))
 
 
 def _by_key(
     outcomes: Sequence[ForecastOutcome], came: Sequence[series.Creations], foreseen: series.Foreseen
-) -> series.Floats:
+) -> Floats:
     """Trust for the same creation of the same rank; a run without it counts with the average over all creations."""
     nth = series.nth_of_rank(foreseen.ranks)
     hits, seen = np.zeros(len(foreseen)), np.zeros(len(foreseen))

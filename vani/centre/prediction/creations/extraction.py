@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from vani.calls import FileClass, Flag, Kind, Layer
-from vani.centre.csv_file import CsvFile, read_csv_file
-from vani.centre.prediction.creations.series import LARGEST, NO_RANK, Creations, Ints
+from vani.centre.columns import CsvFile, Ints, read_csv_file
+from vani.centre.prediction.creations.series import LARGEST, NO_RANK, Creations
 from vani.errors import InputError
 
 if TYPE_CHECKING:

@@ -13,9 +13,10 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
+from vani.centre.columns import Flags
 from vani.centre.prediction.creations.choice import Follower, choose_next
 from vani.centre.prediction.creations.predictors import PREDICTORS
-from vani.centre.prediction.creations.series import Creations, Flags, Foreseen, is_right
+from vani.centre.prediction.creations.series import Creations, Foreseen, is_right
 
 _AGAIN: Final = 0.1
 _IN_A_ROW: Final = 3

@@ -6,6 +6,7 @@ from typing import Final
 
 import numpy as np
 
+from vani.centre.columns import Floats, Ints
 from vani.centre.prediction.creations import series
 
 # Laws by which a run continues: a creation equals an earlier one, or is larger by a constant factor or step.
@@ -45,7 +46,7 @@ def lag_of(run: series.Creations) -> Law:
     return max(laws(run, ("equal",)), key=lambda law: law.share)
 
 
-def continued(run: series.Creations, ranks: series.Ints, law: Law) -> series.Floats:
+def continued(run: series.Creations, ranks: Ints, law: Law) -> Floats:
     """Sizes that continue a run by a law, shape of `ranks`; NaN if a rank has too few creations for the law."""
     who, nth, known = _seen(run, ranks, by_rank=law.by_rank)
     had = series.count_by_rank(known, who)
@@ -93,8 +94,8 @@ def _fitted(run: series.Creations, kind: str, *, by_rank: bool) -> Law:
 
 
 def _seen(
-    run: series.Creations, ranks: series.Ints, *, by_rank: bool
-) -> tuple[series.Ints, series.Ints, series.Creations]:
+    run: series.Creations, ranks: Ints, *, by_rank: bool
+) -> tuple[Ints, Ints, series.Creations]:
     if by_rank:
         return ranks, series.nth_of_rank(ranks, run), run
     who = np.full(len(ranks), series.NO_RANK)
@@ -108,7 +109,7 @@ def _one_rank(run: series.Creations) -> series.Creations:
 _JUDGED_RUNS: Final = 5
 """Number of latest runs by which laws are judged."""
 
-Rows = Sequence[series.Floats]
+Rows = Sequence[Floats]
 
 
 @dataclass(frozen=True)
@@ -117,10 +118,10 @@ class RunLaw:
 
     name: str
     needs: int
-    follow: Callable[[Rows], series.Floats]
+    follow: Callable[[Rows], Floats]
 
 
-def _factor(rows: Rows) -> series.Floats:
+def _factor(rows: Rows) -> Floats:
     with np.errstate(all="ignore"):
         return np.where(rows[-2] > 0, rows[-1] * (rows[-1] / rows[-2]), rows[-1])
 
@@ -175,7 +176,7 @@ def expected_count(past: Sequence[series.Creations]) -> tuple[int, str]:
     return max(0, round(float(law.follow([np.array([float(len(run))]) for run in past])[0]))), law.name
 
 
-def expected_ranks(past: Sequence[series.Creations], so_far: series.Creations, count: int | None) -> series.Ints:
+def expected_ranks(past: Sequence[series.Creations], so_far: series.Creations, count: int | None) -> Ints:
     """Ranks of the creations after `so_far`.
 
     Parameters
@@ -204,7 +205,7 @@ def expected_ranks(past: Sequence[series.Creations], so_far: series.Creations, c
     return np.asarray(ranks[len(so_far) : wanted])
 
 
-def _period(ranks: series.Ints) -> int:
+def _period(ranks: Ints) -> int:
     """Period after which the ranks repeat exactly; otherwise the number of ranks."""
     tail = ranks[-8192:]
     distinct = len(np.unique(tail))

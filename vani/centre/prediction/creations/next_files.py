@@ -16,6 +16,7 @@ import numpy as np
 from pydantic import AfterValidator, Field, TypeAdapter
 
 import vani
+from vani.centre.columns import Floats, Ints
 from vani.centre.history.runs import read
 from vani.centre.history.runs.store import Store
 from vani.centre.history.settings import HistorySettings, user_options
@@ -50,7 +51,7 @@ Fields = tuple[str, tuple[int, ...]]
 """A name without its numbers, and the numbers."""
 
 
-def coming_paths(past: Sequence[series.Creations], so_far: series.Creations, ranks: series.Ints) -> list[str | None]:
+def coming_paths(past: Sequence[series.Creations], so_far: series.Creations, ranks: Ints) -> list[str | None]:
     """Names of the files that `ranks` create after `so_far`, in order; None if unknown.
 
     The names come from the last run, or from the second, third or fourth last if those are the same. Numbers that
@@ -135,7 +136,7 @@ def _moved(path: str, steps: tuple[int, ...], times: int) -> str | None:
 
 
 def _count_on(
-    names: list[str | None], missing: Sequence[int], known: series.Creations, ranks: series.Ints, nth: series.Ints
+    names: list[str | None], missing: Sequence[int], known: series.Creations, ranks: Ints, nth: Ints
 ) -> None:
     """Fill in names beyond the end of a run by continuing the numbers in each rank's last names."""
     of_rank = series.places_by_rank(known.ranks)
@@ -205,14 +206,14 @@ def expected_files(
     )
 
 
-def _whole(sizes: series.Floats) -> series.Ints:
+def _whole(sizes: Floats) -> Ints:
     with np.errstate(invalid="ignore"):
         return np.clip(np.rint(np.nan_to_num(sizes)), 0, float(series.LARGEST)).astype(np.int64)
 
 
 def _stripes(
-    past: Sequence[series.Creations], so_far: series.Creations, ranks: series.Ints, nth: series.Ints
-) -> series.Ints:
+    past: Sequence[series.Creations], so_far: series.Creations, ranks: Ints, nth: Ints
+) -> Ints:
     """Stripe counts of the same creations in the last run; otherwise the most frequent one."""
     last = past[-1] if past else so_far
     at = last.find(ranks, nth)

@@ -1,14 +1,17 @@
 """Predictors of the files that a run creates; plain ones come first, also in ties."""
 
+import time
+import warnings
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
+from vani.centre.columns import Floats, Ints
 from vani.centre.prediction.creations import laws, series
-from vani.centre.prediction.creations.arima import arima
+from vani.errors import InputError
 
 
 @dataclass(frozen=True)
@@ -29,7 +32,7 @@ class Predictor:
     costly: bool = False
 
 
-def _unknown(ranks: series.Ints) -> series.Foreseen:
+def _unknown(ranks: Ints) -> series.Foreseen:
     return series.Foreseen(np.full(len(ranks), np.nan), ranks)
 
 
@@ -101,13 +104,13 @@ def _run_law(past: Sequence[series.Creations], so_far: series.Creations, count: 
     return series.Foreseen(sizes, ranks, words + (f", number {longer}" if longer not in ("", "equal") else ""))
 
 
-def _rows(runs: Sequence[series.Creations], ranks: series.Ints, nth: series.Ints) -> list[series.Floats]:
+def _rows(runs: Sequence[series.Creations], ranks: Ints, nth: Ints) -> list[Floats]:
     return [run.at(ranks, nth) for run in runs]
 
 
 def _recognised(
-    runs: Sequence[series.Creations], so_far: series.Creations, ranks: series.Ints, nth: series.Ints
-) -> tuple[series.Floats, str]:
+    runs: Sequence[series.Creations], so_far: series.Creations, ranks: Ints, nth: Ints
+) -> tuple[Floats, str]:
     """Sizes according to the best match of the beginning: a past run or the law, as it is or scaled by a factor."""
     cut = max(0, len(so_far) - _SEEN)
     seen, came = so_far.ranks[cut:], so_far.values[cut:]
@@ -121,7 +124,7 @@ def _recognised(
     return best
 
 
-def _factor(sizes: series.Floats, before: series.Floats, latest: int = 0) -> float:
+def _factor(sizes: Floats, before: Floats, latest: int = 0) -> float:
     """The median factor of the latest sizes (0: of all) over those before; 1 if none is known."""
     with np.errstate(all="ignore"):
         ratios = sizes / before
@@ -130,8 +133,8 @@ def _factor(sizes: series.Floats, before: series.Floats, latest: int = 0) -> flo
 
 
 def _models(
-    runs: Sequence[series.Creations], seen: tuple[series.Ints, series.Ints], wanted: tuple[series.Ints, series.Ints]
-) -> Iterator[tuple[str, series.Floats, series.Floats]]:
+    runs: Sequence[series.Creations], seen: tuple[Ints, Ints], wanted: tuple[Ints, Ints]
+) -> Iterator[tuple[str, Floats, Floats]]:
     behind, ahead = _rows(runs, *seen), _rows(runs, *wanted)
     law, _, _ = laws.best_law(behind)
     yield law.name, law.follow(behind), law.follow(ahead)
@@ -140,8 +143,8 @@ def _models(
 
 
 def _beyond(
-    sizes: series.Floats, runs: Sequence[series.Creations], so_far: series.Creations, ranks: series.Ints
-) -> series.Floats:
+    sizes: Floats, runs: Sequence[series.Creations], so_far: series.Creations, ranks: Ints
+) -> Floats:
     """Fill in what no earlier run had: the longest run, which may be the current one, continues by its own law."""
     gaps = np.isnan(sizes)
     if not gaps.any():
@@ -190,7 +193,7 @@ def _markov(past: Sequence[series.Creations], so_far: series.Creations, count: i
     return series.Foreseen(_followed(ranks, latest, follows, levels), ranks, f"{len(levels)} sizes")
 
 
-def _states(runs: Sequence[series.Creations]) -> tuple[series.Floats, list[series.Ints]]:
+def _states(runs: Sequence[series.Creations]) -> tuple[Floats, list[Ints]]:
     """The level of each state and the state of each creation; sizes within 1 % of each other form one state."""
     if not runs:
         return np.zeros(0), []
@@ -210,7 +213,7 @@ def _states(runs: Sequence[series.Creations]) -> tuple[series.Floats, list[serie
     return levels, np.split(states, np.cumsum([len(run) for run in runs])[:-1])
 
 
-def _by_rank(run: series.Creations, states: series.Ints) -> dict[int, list[int]]:
+def _by_rank(run: series.Creations, states: Ints) -> dict[int, list[int]]:
     places = series.places_by_rank(run.ranks)
     return {rank: [_BEFORE_FIRST - rank, *states[own].tolist()] for rank, own in places.items()}
 
@@ -226,8 +229,8 @@ def _counted(chains: Sequence[list[int]]) -> dict[Context, int]:
 
 
 def _followed(
-    ranks: series.Ints, latest: dict[int, list[int]], follows: dict[Context, int], levels: series.Floats
-) -> series.Floats:
+    ranks: Ints, latest: dict[int, list[int]], follows: dict[Context, int], levels: Floats
+) -> Floats:
     sizes = np.full(len(ranks), np.nan)
     steps = 0
     for rank, places in series.places_by_rank(ranks).items():
@@ -259,6 +262,91 @@ def _next(context: Context, follows: dict[Context, int]) -> int:
         if state is not None:
             return state
     return _UNKNOWN
+
+
+# ARIMA, with which Tarazu predicts sizes (section 5.5.1): the sizes of all creations form one time series.
+#
+# The paper gives neither order nor season. The order is the one with the least AIC, and the season is the period of
+# the series. A series that is constant, too short, or not fitted by any order in time is continued by its last value.
+# A series that is constant after seasonal differences, to which no ARIMA can be fitted either, repeats its last
+# season. Within a step, which is the nth creation of each rank, the series is in order of ranks, so that differences
+# between ranks form a season.
+
+_LEAST: Final = 8
+_SAMPLES: Final = 240
+"""Number of latest samples to which orders are fitted; the cost of a fit grows with it."""
+_MAX_SEASON: Final = 32
+_ORDER_S: Final = 1.0
+"""Time in seconds after which no further order is tried."""
+_ITERATIONS: Final = 30
+_FORECASTS: Final = 4096
+"""Number of forecasts beyond which the last one is repeated."""
+_ORDERS: Final = (
+    (0, 1, 1), (0, 0, 0), (1, 0, 0), (1, 1, 0), (1, 1, 1), (0, 1, 0), (2, 0, 0), (2, 1, 1), (2, 1, 2),
+)  # fmt: skip
+_SEASONAL: Final = ((0, 0, 0), (0, 1, 0), (1, 0, 0))
+
+
+def arima(past: Sequence[series.Creations], so_far: series.Creations, count: int | None) -> series.Foreseen:
+    """Fit to the latest samples of past runs and of the beginning of the current one, and forecast."""
+    ranks = laws.expected_ranks(past, so_far, count)
+    runs = [run.values[np.lexsort((run.ranks, run.nth))] for run in (*past[-16:], so_far)]
+    samples = np.concatenate(runs)[-_SAMPLES:]
+    if not len(ranks) or not len(samples):
+        return series.Foreseen(np.full(len(ranks), np.nan), ranks)
+    ahead, words = _forecast(samples, len(ranks))
+    sizes = np.empty(len(ranks))
+    sizes[np.lexsort((ranks, series.nth_of_rank(ranks, so_far)))] = ahead
+    return series.Foreseen(sizes, ranks, words)
+
+
+def _forecast(samples: Floats, count: int) -> tuple[Floats, str]:
+    last = np.full(count, samples[-1])
+    if len(samples) < _LEAST:
+        return last, "too short: last value used"
+    scale = float(samples.std())
+    if scale <= 1e-12 * max(1.0, float(np.abs(samples).max())):
+        return last, "constant: last value used"
+    scaled = (samples - samples.mean()) / scale
+    law = laws.lag_of(series.of_sizes(samples.astype(np.int64).tolist()))
+    season = law.lag if 1 < law.lag <= _MAX_SEASON and law.share > 0 and len(samples) >= 2 * law.lag + 4 else 0
+    if season and not np.ptp(scaled[season:] - scaled[:-season]) > 1e-9:
+        return np.resize(samples[-season:], count), f"constant seasons: last {season}"
+    best = _least_aic(scaled, season)
+    if best is None:
+        return last, "no order fits: last value used"
+    model, order, seasonal = best
+    steps = min(count, _FORECASTS)
+    ahead = np.asarray(model.forecast(steps)) * scale + samples.mean()
+    sizes = np.r_[ahead, np.full(count - steps, ahead[-1])]
+    sizes = np.where(np.isfinite(sizes), np.maximum(sizes, 0.0), samples[-1])
+    words = f"ARIMA{order}" + (f"{seasonal}[{season}]" if any(seasonal) else "")
+    return sizes, words.replace(" ", "")
+
+
+def _least_aic(samples: Floats, season: int) -> tuple[Any, tuple[int, ...], tuple[int, ...]] | None:
+    try:
+        from statsmodels.tsa.arima.model import ARIMA  # noqa: PLC0415 - heavy, and an extra
+    except ImportError:
+        raise InputError("needs statsmodels", where="arima", todo="pip install 'vani-io[centre]'") from None
+
+    began, best, least = time.perf_counter(), None, np.inf
+    for seasonal in _SEASONAL if season else _SEASONAL[:1]:
+        for order in _ORDERS:
+            if time.perf_counter() - began > _ORDER_S:
+                return best
+            try:
+                with warnings.catch_warnings(), np.errstate(all="ignore"):
+                    warnings.simplefilter("ignore")
+                    of_season = (*seasonal, season) if any(seasonal) else (0, 0, 0, 0)
+                    free = {"enforce_stationarity": False, "enforce_invertibility": False}
+                    model = ARIMA(samples, order=order, seasonal_order=of_season, **free)
+                    model = model.fit(method_kwargs={"maxiter": _ITERATIONS, "disp": 0})
+            except (ValueError, np.linalg.LinAlgError, IndexError):
+                continue
+            if np.isfinite(model.aic) and model.aic < least:
+                best, least = (model, order, seasonal), model.aic
+    return best
 
 
 PREDICTORS: Final = {

@@ -11,13 +11,9 @@ from functools import cached_property
 from typing import Any, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
+from vani.centre.columns import Flags, Floats, Ints
 from vani.centre.history.names import PlainNames
-
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
-Flags = NDArray[np.bool_]
 
 WITHIN: Final = 0.01
 """Relative difference up to which a predicted size is right."""

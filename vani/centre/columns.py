@@ -1,4 +1,4 @@
-"""CSV files with the names of their columns in the first line, and one set of errors for all of them."""
+"""Columns of numbers, and CSV files with the names of their columns in the first line."""
 
 import csv
 import io
@@ -6,9 +6,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+from numpy.typing import NDArray
+
 from vani.errors import InputError, one_line
 from vani.schema.document import read_bytes, text_of
 from vani.schema.settings import PathLike
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Flags = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
