@@ -19,9 +19,11 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
+from vani.advisors.access_table import REQUEST
 from vani.advisors.catalogue import find, patterns, pick
 from vani.advisors.commands import comment
 from vani.advisors.competing_findings import Cause, Judged, resolve, together
+from vani.advisors.data_files import data_files
 from vani.advisors.floors import above_floor
 from vani.advisors.gains import WIDEST, before_bounds, is_measurable, of_run, without_little
 from vani.advisors.libraries import in_its_words
@@ -164,7 +166,7 @@ def judge(
         _recommendation(
             winner.rule,
             now,
-            max(most, _severity(winner, now, time), key=ORDER.index),
+            max(most, _severity(winner, now, time, profile), key=ORDER.index),
             sure,
             profile,
             [seen.pattern for seen in observations if winner.rule.id in seen.rules],
@@ -318,10 +320,11 @@ def _judged(rule: type[Rule], finding: Finding) -> Judged:
     return Judged(rule, finding, finding.known_gain.seconds if finding.known_gain else 0.0)
 
 
-def _severity(judged: Judged, now: Finding, time: IOTime | None) -> Severity:
+def _severity(judged: Judged, now: Finding, time: IOTime | None, profile: Profile) -> Severity:
     """Severity from the share of the run that a finding saves alone; one step lower from the time touched if unknown.
 
-    A saving below `LEAST_S`, alone or after the earlier recommendations (`now`), is at most low.
+    A saving below `LEAST_S`, alone or after the earlier recommendations (`now`), is at most low. Where the tracer
+    lengthened times, counts and bytes decide, so that two traces of a program give one severity.
     """
     if time is None:
         return "info"
@@ -331,6 +334,8 @@ def _severity(judged: Judged, now: Finding, time: IOTime | None) -> Severity:
     share = seconds / time.runtime_s if time.runtime_s else 0.0
     steps: list[Severity] = [severity for least, severity in SEVERITIES if share >= least]
     steps.append("info")
+    if overhead_of(profile) is not None and steps[0] != "info":
+        return "medium" if _counted_share(judged.finding, profile) >= SEVERITIES[0][0] else "low"
     severity_alone = steps[0] if known else _LOWER.get(steps[0], steps[0])
     if now.known_gain is not None:
         seconds = min(seconds, now.known_gain.seconds)
@@ -341,7 +346,16 @@ def _most_severe(matter: IOShare, time: IOTime | None, profile: Profile) -> Seve
     """The highest severity that the run allows."""
     if time is None or matter.is_hardly(time, profile):
         return "info"
-    return "low" if time.is_short else "high"
+    return "low" if time.is_short and overhead_of(profile) is None else "high"
+
+
+def _counted_share(finding: Finding, profile: Profile) -> float:
+    """The affected files' share of the data's I/O, in which a call costs as much as moving `REQUEST` bytes."""
+    costs = {item.path: item.part.files * item.file.io.ops.all + item.moved / REQUEST for item in data_files(profile)}
+    every = sum(costs.values())
+    if not finding.files or not every:
+        return 1.0
+    return sum(costs.get(path, 0.0) for path in finding.files) / every
 
 
 def _recommendation(

@@ -246,9 +246,9 @@ def test_a_stat_storm_has_more_than_two_for_each_open():
     assert "stat_storm" not in metadata_run(stat=1001, opens=500, count=10100)
 
 
-def test_flush_bound_is_half_of_the_time_in_ten_flushes():
-    assert "flush_bound" in metadata_run(metadata_s=1.0, sync_s=50.0)
-    assert "flush_bound" not in metadata_run(metadata_s=1.0, sync_s=49.0)
+def test_flush_bound_is_a_quarter_of_the_time_in_ten_flushes():
+    assert "flush_bound" in metadata_run(metadata_s=1.0, sync_s=25.0)
+    assert "flush_bound" not in metadata_run(metadata_s=1.0, sync_s=24.0)
     assert "flush_bound" not in metadata_run(metadata_s=1.0, sync_s=50.0, flushes=9)
 
 
