@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Final, Literal
 
 from vani.advisors.data_files import Item, extent
@@ -243,14 +244,7 @@ def lustre_under(path: str, profile: Profile, system: System, *, but: str = "not
 
 def places(profile: Profile, system: System) -> Callable[[str], Lustre | str]:
     """`lustre_under` with a cache by folder, because all files of a folder are on one file system."""
-    known: dict[str, Lustre | str] = {}
-
-    def under(folder: str) -> Lustre | str:
-        if folder not in known:
-            known[folder] = lustre_under(folder, profile, system)
-        return known[folder]
-
-    return under
+    return cache(lambda folder: lustre_under(folder, profile, system))
 
 
 def gpfs_under(path: str, profile: Profile, system: System) -> tuple[str, FileSystem | None] | str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from vani.advisors.forwarding import settable
 from vani.advisors.rule import Evidence, Finding, Rule, Target, Verdict, figures
 from vani.models.forwarding import prefetch_chunk
 from vani.models.run_time import of_profile_s, seconds
@@ -50,16 +51,11 @@ class PrefetchChunk(Rule):
     min_share = 0.05
 
     def check(self, profile: Profile, system: System) -> Verdict:
-        layer, nodes = system.forwarding, profile.job.nodes or 1
-        if layer is None or not layer.compute_nodes_per_io_node:
-            return "the machine has no forwarding layer with a known ratio"
-        if layer.kind == "lnet_routers":
-            return "LNet routers hand requests on and read nothing ahead"
-        if "prefetch_chunk" not in layer.site_can_set:
-            return (
-                "that the site can set how far forwarding nodes read ahead is not in the system description "
-                "(forwarding.site_can_set)"
-            )
+        what = "far forwarding nodes read ahead"
+        layer = settable(system.forwarding, "prefetch_chunk", what=what, routers="read nothing ahead")
+        if isinstance(layer, str):
+            return layer
+        nodes, per_forwarder = profile.job.nodes or 1, layer.compute_nodes_per_io_node or 1
         if not any(disk.type == "lustre" for disk in system.file_systems):
             return "the forwarding nodes are not Lustre clients, whose read-ahead this is"
         io = profile.dataset.io
@@ -69,7 +65,7 @@ class PrefetchChunk(Rule):
         sizes = io.transfer_size.read
         if sizes is None or sizes.p50 is None:
             return "dataset.io.transfer_size.read is not known; supply a trace with sizes"
-        forwarders = -(-nodes // layer.compute_nodes_per_io_node)
+        forwarders = -(-nodes // per_forwarder)
         files = _read_files(profile)
         if not files:
             return "which files are read is not in the profile"

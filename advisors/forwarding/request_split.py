@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from vani.advisors.forwarding import settable
 from vani.advisors.rule import Evidence, Finding, Rule, Target, Verdict, figures, known_figures
 from vani.units import counted, format_count, format_number, format_share
 
@@ -49,16 +50,11 @@ class RequestSplit(Rule):
     most = 0.9
 
     def check(self, profile: Profile, system: System) -> Verdict:
-        layer, nodes = system.forwarding, profile.job.nodes or 1
-        if layer is None or not layer.compute_nodes_per_io_node:
-            return "the machine has no forwarding layer with a known ratio"
-        if layer.kind == "lnet_routers":
-            return "LNet routers hand requests on and serve none"
-        if "request_split" not in layer.site_can_set:
-            return (
-                "that the site can set how forwarding nodes divide their service is not in the system description "
-                "(forwarding.site_can_set)"
-            )
+        what = "forwarding nodes divide their service"
+        layer = settable(system.forwarding, "request_split", what=what, routers="serve none")
+        if isinstance(layer, str):
+            return layer
+        nodes, per_forwarder = profile.job.nodes or 1, layer.compute_nodes_per_io_node or 1
         io = profile.dataset.io
         # A seek stays on the compute node.
         seeks = io.metadata_kinds.seek.count if io.metadata_kinds is not None else 0
@@ -70,7 +66,7 @@ class RequestSplit(Rule):
         rate = metadata / runtime if runtime else 0.0
         if rate < self.min_rate:
             return f"{format_number(rate)} metadata operations per second do not crowd a forwarding node"
-        if nodes % layer.compute_nodes_per_io_node == 0:
+        if nodes % per_forwarder == 0:
             return "the job fills its forwarding nodes, so no other job shares them"
         split = round(min(share, self.most), 2)
         return [
@@ -79,7 +75,7 @@ class RequestSplit(Rule):
                 reason=(
                     f"{format_share(share)} of the job's operations are metadata, {format_count(round(rate))} per "
                     f"second, and its {counted(nodes, 'node', 'shares', 'share')} a forwarding node "
-                    f"({layer.compute_nodes_per_io_node} behind one) with other jobs. "
+                    f"({per_forwarder} behind one) with other jobs. "
                     f"Serving metadata in {format_share(split)} of the turns, not first, "
                     "helps those; in AIOT's test the other job became twice as fast and this one 5 % slower. It gains "
                     "this job nothing."

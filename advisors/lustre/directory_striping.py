@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 from vani.advisors.commands import comment, quoted_path
 from vani.advisors.data_files import SERVED, share_of
 from vani.advisors.folder_table import Folders, folder_table, folders_of
-from vani.advisors.placement import Lustre, places
-from vani.advisors.rule import Evidence, Finding, Gain, Rule, Verdict
+from vani.advisors.lustre import FolderRule
+from vani.advisors.placement import Lustre
+from vani.advisors.rule import Evidence, Finding, Gain, Verdict
 from vani.units import format_count, format_share
 
 if TYPE_CHECKING:
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from vani.schema.system import System
 
 
-class DirectoryStriping(Rule):
+class DirectoryStriping(FolderRule):
     """Metadata operations take much of the I/O time, and most files are in one folder, on one metadata target.
 
     Looks at
@@ -70,15 +71,10 @@ class DirectoryStriping(Rule):
         makers = [row for row in many if row[1].makers is None or row[1].makers > 1]
         if not makers:
             return "one process makes all files of each folder that has many"
-        under = places(profile, system)
-        return self.among(self._judge(Folders((row,)), under(row[1].path), profile, metadata) for row in makers)
+        return self.on_lustre(((row[1].path, (Folders((row,)), metadata)) for row in makers), profile, system)
 
-    def _judge(
-        self, folder: Folders, place: Lustre | str, profile: Profile, metadata: float
-    ) -> Finding | str:
-        if isinstance(place, str):
-            return place
-        disk = place.figures
+    def judge(self, part: tuple[Folders, float], place: Lustre, profile: Profile) -> Finding | str:
+        (folder, metadata), disk = part, place.figures
         if disk is None or disk.metadata_targets is None:
             return "the number of metadata targets is not known; supply it (`lfs df`) in --system"
         if disk.metadata_targets < 2:

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 from vani.advisors.commands import command_lines
 from vani.advisors.data_files import SERVED, SHOWN, app_of, extent, share_of
-from vani.advisors.placement import Lustre, default_stripes, keeps_own_layout, places
-from vani.advisors.rule import Evidence, Finding, Rule, Target, Verdict
+from vani.advisors.lustre import FolderRule
+from vani.advisors.placement import Lustre, default_stripes, keeps_own_layout
+from vani.advisors.rule import Evidence, Finding, Target, Verdict
 from vani.models.run_time import of_files_s
 from vani.units import GiB, format_count
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from vani.schema.system import System
 
 
-class NarrowFiles(Rule):
+class NarrowFiles(FolderRule):
     """Many files of one process each are striped over several targets, where one target per file is enough.
 
     Looks at
@@ -59,15 +60,12 @@ class NarrowFiles(Rule):
         many = {folder: files for folder, files in folders.items() if len(files) >= self.min_files}
         if not many:
             return f"no folder has {self.min_files} files or more that one process each writes"
-        under = places(profile, system)
-        return self.among(self._judge(folder, files, under(folder), profile) for folder, files in many.items())
+        return self.on_lustre(((row[0], row) for row in many.items()), profile, system)
 
-    def _judge(
-        self, folder: str, files: list[tuple[int, FileEntity]], place: Lustre | str, profile: Profile
+    def judge(
+        self, part: tuple[str, list[tuple[int, FileEntity]]], place: Lustre, profile: Profile
     ) -> Finding | str:
-        if isinstance(place, str):
-            return place
-        disk = place.figures
+        (folder, files), disk = part, place.figures
         if own_layout := keeps_own_layout(disk):
             return own_layout
         largest = max((extent(file) or 0 for _, file in files), default=0)

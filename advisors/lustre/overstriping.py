@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 import math
-import posixpath
 import re
 from typing import TYPE_CHECKING
 
 from vani.advisors.commands import command_lines
-from vani.advisors.data_files import extent, folder_of, only
-from vani.advisors.placement import Lustre, keeps_own_layout, places, present_stripes
-from vani.advisors.rule import Evidence, Finding, Perhaps, Rule, Verdict, figures
+from vani.advisors.data_files import folder_of, only
+from vani.advisors.lustre import FolderRule, large_shared
+from vani.advisors.placement import Lustre, keeps_own_layout, present_stripes
+from vani.advisors.rule import Evidence, Finding, Perhaps, Verdict, figures
 from vani.models.run_time import of_files_s
 from vani.models.stripe_count import LUSTRE_MAX_STRIPES
-from vani.units import MiB, format_bytes, lfs_size
+from vani.units import MiB, format_bytes
 
 if TYPE_CHECKING:
     from vani.schema.profile import FileEntity, Profile
     from vani.schema.system import FileSystem, System
 
 
-class Overstriping(Rule):
+class Overstriping(FolderRule):
     """Many processes write small records between each other's in one file, more processes than targets.
 
     Looks at
@@ -59,20 +59,13 @@ class Overstriping(Rule):
     per_target = 4
 
     def check(self, profile: Profile, system: System) -> Verdict:
-        shared = [
-            (i, f)
-            for i, f in enumerate(profile.files)
-            if f.access == "shared" and f.writers > 1 and (extent(f) or 0) >= self.min_bytes
-        ]
-        if not shared:
-            return f"no shared file of {lfs_size(int(self.min_bytes))}iB or more is written by several processes"
+        shared = large_shared(profile, int(self.min_bytes))
+        if isinstance(shared, str):
+            return shared
         small = [(i, f) for i, f in shared if self._is_interleaved(f)]
         if not small:
             return "no large shared file is written in small strided records"
-        under = places(profile, system)
-        return self.among(
-            self._judge(index, file, under(posixpath.dirname(file.path)), profile) for index, file in small
-        )
+        return self.on_lustre(((folder_of(row[1].path), row) for row in small), profile, system)
 
     def _is_interleaved(self, file: FileEntity) -> bool:
         sizes, pattern = file.io.transfer_size.write, file.io.access_pattern
@@ -84,10 +77,8 @@ class Overstriping(Rule):
             and pattern.strided >= self.min_strided
         )
 
-    def _judge(self, index: int, file: FileEntity, place: Lustre | str, profile: Profile) -> Finding | str:
-        if isinstance(place, str):
-            return place
-        disk = place.figures
+    def judge(self, part: tuple[int, FileEntity], place: Lustre, profile: Profile) -> Finding | str:
+        (index, file), disk = part, place.figures
         if own_layout := keeps_own_layout(disk):
             return own_layout
         if disk is None or not disk.targets:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-import posixpath
 from typing import TYPE_CHECKING
 
 from vani.advisors.commands import command_lines
 from vani.advisors.data_files import extent, folder_of, only
-from vani.advisors.placement import Lustre, keeps_own_layout, own_stripes, places, present_stripes, site_rule
-from vani.advisors.rule import Evidence, Finding, Perhaps, Rule, Verdict, figures
+from vani.advisors.lustre import FolderRule, large_shared
+from vani.advisors.placement import Lustre, keeps_own_layout, own_stripes, present_stripes, site_rule
+from vani.advisors.rule import Evidence, Finding, Perhaps, Verdict, figures
 from vani.models.run_time import of_files_s
 from vani.models.striping import STRIPE_UNIT
 from vani.units import KiB, MiB, format_bytes, format_share, lfs_size
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from vani.schema.system import System
 
 
-class StripeAlignment(Rule):
+class StripeAlignment(FolderRule):
     """Transfers of a shared file cross stripe borders, because neither size is a multiple of the other.
 
     Looks at
@@ -58,23 +58,15 @@ class StripeAlignment(Rule):
     min_stripe_size = 512 * KiB
 
     def check(self, profile: Profile, system: System) -> Verdict:
-        large = [
-            (i, f)
-            for i, f in enumerate(profile.files)
-            if f.access == "shared" and f.writers > 1 and (extent(f) or 0) >= self.min_bytes
-        ]
-        if not large:
-            return f"no shared file of {lfs_size(int(self.min_bytes))}iB or more is written by several processes"
+        large = large_shared(profile, int(self.min_bytes))
+        if isinstance(large, str):
+            return large
         usual = [(i, f, size) for i, f in large if (size := self._usual(f)) is not None]
         if not usual:
             return (
                 f"no large shared file is written in pieces of one size of {lfs_size(int(self.min_transfer))}iB or more"
             )
-        under = places(profile, system)
-        return self.among(
-            self._judge(index, file, transfer, under(posixpath.dirname(file.path)), profile)
-            for index, file, transfer in usual
-        )
+        return self.on_lustre(((folder_of(row[1].path), row) for row in usual), profile, system)
 
     def _usual(self, file: FileEntity) -> int | None:
         sizes = file.io.transfer_size.write
@@ -83,12 +75,8 @@ class StripeAlignment(Rule):
         size, count = sizes.common[0]
         return size if size >= self.min_transfer and count >= self.min_share * file.io.ops.write else None
 
-    def _judge(
-        self, index: int, file: FileEntity, transfer: int, place: Lustre | str, profile: Profile
-    ) -> Finding | str:
-        if isinstance(place, str):
-            return place
-        disk = place.figures
+    def judge(self, part: tuple[int, FileEntity, int], place: Lustre, profile: Profile) -> Finding | str:
+        (index, file, transfer), disk = part, place.figures
         if (own_layout := keeps_own_layout(disk)) and not site_rule(extent(file) or 0, place):
             return own_layout
         _, current = present_stripes(file, disk)

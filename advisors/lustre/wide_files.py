@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 
 from vani.advisors.commands import command_lines, quoted_path
 from vani.advisors.data_files import SHOWN, Item, app_of, data_files, extent, files_of, folder_of
+from vani.advisors.lustre import FolderRule
 from vani.advisors.movers import moved_in
-from vani.advisors.placement import Lustre, keeps_own_layout, own_stripes, places, present_stripes
-from vani.advisors.rule import Evidence, Finding, Perhaps, Rule, Target, TunableSetting, Verdict
+from vani.advisors.placement import Lustre, keeps_own_layout, own_stripes, present_stripes
+from vani.advisors.rule import Evidence, Finding, Perhaps, Target, TunableSetting, Verdict
 from vani.advisors.small_requests import SMALL, sizes_of, small_share
 from vani.models import stripe_count
 from vani.models.run_time import of_files_s
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from vani.schema.system import System
 
 
-class WideFiles(Rule):
+class WideFiles(FolderRule):
     """A few large files of one process each are on so few Lustre targets that most targets are idle.
 
     Looks at
@@ -78,17 +79,12 @@ class WideFiles(Rule):
         folders: defaultdict[str, list[Item]] = defaultdict(list)
         for item in large:
             folders[item.part.folder or folder_of(item.file.path)].append(item)
-        under = places(profile, system)
-        return self.among(
-            self._judge(folder, items, at_once, under(folder), profile) for folder, items in folders.items()
-        )
+        parts = ((folder, (folder, items, at_once)) for folder, items in folders.items())
+        return self.on_lustre(parts, profile, system)
 
-    def _judge(
-        self, folder: str, items: Sequence[Item], at_once: int, place: Lustre | str, profile: Profile
-    ) -> Finding | str:
-        if isinstance(place, str):
-            return place
-        disk, first = place.figures, items[0]
+    def judge(self, part: tuple[str, Sequence[Item], int], place: Lustre, profile: Profile) -> Finding | str:
+        (folder, items, at_once), disk = part, place.figures
+        first = items[0]
         if own_layout := keeps_own_layout(disk):
             return own_layout
         if disk is None or not disk.targets:
