@@ -19,7 +19,6 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from vani.advisors.access_table import REQUEST
 from vani.advisors.catalogue import find, patterns, pick
 from vani.advisors.commands import comment
 from vani.advisors.competing_findings import Cause, Judged, resolve, together
@@ -71,7 +70,7 @@ from vani.schema.profile import Verdict as ProfileVerdict
 from vani.schema.saved_profile import ProfilePart, SavedProfile, most_important
 from vani.schema.system import System
 from vani.schema.unknown import supply_of
-from vani.units import format_seconds, format_share
+from vani.units import MiB, format_seconds, format_share
 
 Thresholds = Mapping[str, Mapping[str, Number | str]]
 
@@ -350,8 +349,8 @@ def _most_severe(matter: IOShare, time: IOTime | None, profile: Profile) -> Seve
 
 
 def _counted_share(finding: Finding, profile: Profile) -> float:
-    """The affected files' share of the data's I/O, in which a call costs as much as moving `REQUEST` bytes."""
-    costs = {item.path: item.part.files * item.file.io.ops.all + item.moved / REQUEST for item in data_files(profile)}
+    """The affected files' share of the data's I/O, in which a call costs as much as moving 1 MiB."""
+    costs = {item.path: item.part.files * item.file.io.ops.all + item.moved / MiB for item in data_files(profile)}
     every = sum(costs.values())
     if not finding.files or not every:
         return 1.0

@@ -9,18 +9,18 @@ match.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from vani.advisors.data_files import Item, extent
-from vani.advisors.rule import Evidence, Layouts
+from vani.advisors.rule import Answer, Evidence, Layouts, Rule, Verdict
 from vani.errors import InputError
 from vani.models.calibration import certainty
 from vani.models.pfl import parse_options
 from vani.models.run_time import seconds
-from vani.units import MiB, counted, format_count, format_rate
+from vani.units import MiB, counted, format_count, format_rate, lfs_size
 
 if TYPE_CHECKING:
     from vani.schema.profile import FileEntity, Mount, Profile, TargetUse
@@ -245,6 +245,29 @@ def lustre_under(path: str, profile: Profile, system: System, *, but: str = "not
 def places(profile: Profile, system: System) -> Callable[[str], Lustre | str]:
     """`lustre_under` with a cache by folder, because all files of a folder are on one file system."""
     return cache(lambda folder: lustre_under(folder, profile, system))
+
+
+class FolderRule(Rule):
+    """A rule that judges folders on Lustre, or files in them, one by one."""
+
+    def on_lustre(self, parts: Iterable[tuple[str, Any]], profile: Profile, system: System) -> Verdict:
+        """The verdict over parts, each with its folder; those elsewhere have a reason."""
+        under = places(profile, system)
+        placed = ((under(folder), part) for folder, part in parts)
+        return self.among(
+            place if isinstance(place, str) else self.judge(part, place, profile) for place, part in placed
+        )
+
+    def judge(self, part: Any, place: Lustre, profile: Profile) -> Answer:
+        """Judge a part on this Lustre."""
+        raise NotImplementedError
+
+
+def large_shared_files(profile: Profile, least: int) -> list[tuple[int, FileEntity]] | str:
+    """Files of at least `least` bytes that several processes write, with their indexes; a sentence if none."""
+    files = [(index, file) for index, file in enumerate(profile.files) if file.access == "shared" and file.writers > 1]
+    large = [(index, file) for index, file in files if (extent(file) or 0) >= least]
+    return large or f"no shared file of {lfs_size(least)}iB or more is written by several processes"
 
 
 def gpfs_under(path: str, profile: Profile, system: System) -> tuple[str, FileSystem | None] | str:

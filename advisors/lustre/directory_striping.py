@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 from vani.advisors.commands import comment, quoted_path
 from vani.advisors.data_files import SERVED, share_of
 from vani.advisors.folder_table import Folders, folder_table, folders_of
-from vani.advisors.lustre import FolderRule
-from vani.advisors.placement import Lustre
+from vani.advisors.placement import FolderRule, Lustre
 from vani.advisors.rule import Evidence, Finding, Gain, Verdict
 from vani.units import format_count, format_share
 

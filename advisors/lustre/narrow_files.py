@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 from vani.advisors.commands import command_lines
 from vani.advisors.data_files import SERVED, SHOWN, app_of, extent, share_of
-from vani.advisors.lustre import FolderRule
-from vani.advisors.placement import Lustre, default_stripes, keeps_own_layout
+from vani.advisors.placement import FolderRule, Lustre, default_stripes, keeps_own_layout
 from vani.advisors.rule import Evidence, Finding, Target, Verdict
 from vani.models.run_time import of_files_s
 from vani.units import GiB, format_count

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 from vani.advisors.commands import command_lines
 from vani.advisors.data_files import folder_of, only
-from vani.advisors.lustre import FolderRule, large_shared
-from vani.advisors.placement import Lustre, keeps_own_layout, present_stripes
+from vani.advisors.placement import FolderRule, Lustre, keeps_own_layout, large_shared_files, present_stripes
 from vani.advisors.rule import Evidence, Finding, Perhaps, Verdict, figures
 from vani.models.run_time import of_files_s
 from vani.models.stripe_count import LUSTRE_MAX_STRIPES
@@ -59,7 +58,7 @@ class Overstriping(FolderRule):
     per_target = 4
 
     def check(self, profile: Profile, system: System) -> Verdict:
-        shared = large_shared(profile, int(self.min_bytes))
+        shared = large_shared_files(profile, int(self.min_bytes))
         if isinstance(shared, str):
             return shared
         small = [(i, f) for i, f in shared if self._is_interleaved(f)]

@@ -7,8 +7,15 @@ from typing import TYPE_CHECKING
 
 from vani.advisors.commands import command_lines
 from vani.advisors.data_files import extent, folder_of, only
-from vani.advisors.lustre import FolderRule, large_shared
-from vani.advisors.placement import Lustre, keeps_own_layout, own_stripes, present_stripes, site_rule
+from vani.advisors.placement import (
+    FolderRule,
+    Lustre,
+    keeps_own_layout,
+    large_shared_files,
+    own_stripes,
+    present_stripes,
+    site_rule,
+)
 from vani.advisors.rule import Evidence, Finding, Perhaps, Verdict, figures
 from vani.models.run_time import of_files_s
 from vani.models.striping import STRIPE_UNIT
@@ -58,7 +65,7 @@ class StripeAlignment(FolderRule):
     min_stripe_size = 512 * KiB
 
     def check(self, profile: Profile, system: System) -> Verdict:
-        large = large_shared(profile, int(self.min_bytes))
+        large = large_shared_files(profile, int(self.min_bytes))
         if isinstance(large, str):
             return large
         usual = [(i, f, size) for i, f in large if (size := self._usual(f)) is not None]

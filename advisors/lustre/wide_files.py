@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 
 from vani.advisors.commands import command_lines, quoted_path
 from vani.advisors.data_files import SHOWN, Item, app_of, data_files, extent, files_of, folder_of
-from vani.advisors.lustre import FolderRule
 from vani.advisors.movers import moved_in
-from vani.advisors.placement import Lustre, keeps_own_layout, own_stripes, present_stripes
+from vani.advisors.placement import FolderRule, Lustre, keeps_own_layout, own_stripes, present_stripes
 from vani.advisors.rule import Evidence, Finding, Perhaps, Target, TunableSetting, Verdict
 from vani.advisors.small_requests import SMALL, sizes_of, small_share
 from vani.models import stripe_count

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from vani.advisors.commands import command_lines
 from vani.advisors.data_files import SHOWN, app_of, extent
 from vani.advisors.movers import movers_of, nodes_between
-from vani.advisors.placement import Lustre, keeps_own_layout, places, site_rule, targets_text
-from vani.advisors.rule import Evidence, Finding, Gain, Perhaps, Rule, Target, Verdict
+from vani.advisors.placement import FolderRule, Lustre, keeps_own_layout, site_rule, targets_text
+from vani.advisors.rule import Evidence, Finding, Gain, Perhaps, Target, Verdict
 from vani.models import stripe_count
 from vani.models.calibration import SPREAD
 from vani.models.pfl import CONFIGURATION_1, CONFIGURATION_2, Layout, layout_for_sizes, usage
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from vani.schema.system import FileSystem, StripeCurve, System
 
 
-class SizeDistribution(Rule):
+class SizeDistribution(FolderRule):
     """Files of one folder differ so much in size that no single stripe count fits all of them.
 
     Looks at
@@ -82,22 +82,17 @@ class SizeDistribution(Rule):
                 f"no folder has files of {format_bytes(self.min_largest)} or more among files "
                 f"{self.min_spread} times smaller: one stripe count fits all"
             )
-        under = places(profile, system)
-        return self.among(
-            self._judge(folder, files, under(folder), profile, system) for folder, files in mixed.items()
-        )
+        return self.on_lustre(((folder, (folder, files, system)) for folder, files in mixed.items()), profile, system)
 
     def _is_mixed(self, files: list[tuple[int, FileEntity]]) -> bool:
         sizes = sorted(extent(file) or 0 for _, file in files)
         median, largest = sizes[len(sizes) // 2], sizes[-1]
         return largest >= self.min_largest and largest >= self.min_spread * median
 
-    def _judge(
-        self, folder: str, files: list[tuple[int, FileEntity]], place: Lustre | str, profile: Profile, system: System
+    def judge(
+        self, part: tuple[str, list[tuple[int, FileEntity]], System], place: Lustre, profile: Profile
     ) -> Finding | str:
-        if isinstance(place, str):
-            return place
-        disk = place.figures
+        (folder, files, system), disk = part, place.figures
         largest = max(files, key=lambda file: extent(file[1]) or 0)[1]
         if (own_layout := keeps_own_layout(disk)) and not site_rule(extent(largest) or 0, place):
             return own_layout
