@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Final, Literal, Self, TypedDict
 from vani.advisors.access_table import joint_files
 from vani.advisors.rule import Evidence, Target, figures, value_at
 from vani.models.run_time import Kind, cost_s, files_s, seconds, seconds_of
-from vani.units import format_count
+from vani.units import format_count, lfs_size
 
 if TYPE_CHECKING:
     from vani.schema.profile import (
@@ -67,6 +67,13 @@ class PatternShare:
 
 ALONE: Final = PatternShare()
 """A file that represents only itself."""
+
+
+def large_shared_files(profile: Profile, least: int) -> list[tuple[int, FileEntity]] | str:
+    """Files of at least `least` bytes that several processes write, with their indexes; a sentence if none."""
+    files = [(index, file) for index, file in enumerate(profile.files) if file.access == "shared" and file.writers > 1]
+    large = [(index, file) for index, file in files if (extent(file) or 0) >= least]
+    return large or f"no shared file of {lfs_size(least)}iB or more is written by several processes"
 
 
 def parts_of(profile: Profile) -> list[PatternShare]:

@@ -20,7 +20,7 @@ from vani.errors import InputError
 from vani.models.calibration import certainty
 from vani.models.pfl import parse_options
 from vani.models.run_time import seconds
-from vani.units import MiB, counted, format_count, format_rate, lfs_size
+from vani.units import MiB, counted, format_count, format_rate
 
 if TYPE_CHECKING:
     from vani.schema.profile import FileEntity, Mount, Profile, TargetUse
@@ -219,6 +219,11 @@ class Lustre:
         """A sentence with `because`, to end a reason."""
         return f" Note: {self.because}." if self.because else ""
 
+    def default(self, name: str, value: int | None) -> Evidence:
+        """The default that new files get: the site's composite layout if there is one, else this value."""
+        pfl = self.figures.site_pfl if self.figures is not None else None
+        return Evidence(f"{self.prefix}.site_pfl", pfl) if pfl else Evidence(f"{self.prefix}.{name}", value)
+
 
 def lustre_under(path: str, profile: Profile, system: System, *, but: str = "not Lustre") -> Lustre | str:
     """Find the Lustre file system that contains `path`, or return a sentence on why there is none.
@@ -261,13 +266,6 @@ class FolderRule(Rule):
     def judge(self, part: Any, place: Lustre, profile: Profile) -> Answer:
         """Judge a part on this Lustre."""
         raise NotImplementedError
-
-
-def large_shared_files(profile: Profile, least: int) -> list[tuple[int, FileEntity]] | str:
-    """Files of at least `least` bytes that several processes write, with their indexes; a sentence if none."""
-    files = [(index, file) for index, file in enumerate(profile.files) if file.access == "shared" and file.writers > 1]
-    large = [(index, file) for index, file in files if (extent(file) or 0) >= least]
-    return large or f"no shared file of {lfs_size(least)}iB or more is written by several processes"
 
 
 def gpfs_under(path: str, profile: Profile, system: System) -> tuple[str, FileSystem | None] | str:

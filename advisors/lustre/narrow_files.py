@@ -111,6 +111,4 @@ class NarrowFiles(FolderRule):
         if known:
             index = next(index for index, file in files if file.stripe_count == count)
             return Evidence(f"files[{index}].stripe_count", count)
-        if place.figures is not None and place.figures.site_pfl:
-            return Evidence(f"{place.prefix}.site_pfl", place.figures.site_pfl)
-        return Evidence(f"{place.prefix}.stripe_count", count)
+        return place.default("stripe_count", count)

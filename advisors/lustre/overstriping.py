@@ -7,8 +7,8 @@ import re
 from typing import TYPE_CHECKING
 
 from vani.advisors.commands import command_lines
-from vani.advisors.data_files import folder_of, only
-from vani.advisors.placement import FolderRule, Lustre, keeps_own_layout, large_shared_files, present_stripes
+from vani.advisors.data_files import folder_of, large_shared_files, only
+from vani.advisors.placement import FolderRule, Lustre, keeps_own_layout, present_stripes
 from vani.advisors.rule import Evidence, Finding, Perhaps, Verdict, figures
 from vani.models.run_time import of_files_s
 from vani.models.stripe_count import LUSTRE_MAX_STRIPES

@@ -6,16 +6,8 @@ import math
 from typing import TYPE_CHECKING
 
 from vani.advisors.commands import command_lines
-from vani.advisors.data_files import extent, folder_of, only
-from vani.advisors.placement import (
-    FolderRule,
-    Lustre,
-    keeps_own_layout,
-    large_shared_files,
-    own_stripes,
-    present_stripes,
-    site_rule,
-)
+from vani.advisors.data_files import extent, folder_of, large_shared_files, only
+from vani.advisors.placement import FolderRule, Lustre, keeps_own_layout, present_stripes, site_rule
 from vani.advisors.rule import Evidence, Finding, Perhaps, Verdict, figures
 from vani.models.run_time import of_files_s
 from vani.models.striping import STRIPE_UNIT
@@ -116,10 +108,8 @@ class StripeAlignment(FolderRule):
                 *figures(file, f"files[{index}]", "path", "writers"),
                 Evidence(f"files[{index}].io.transfer_size.write.common", transfer),
                 Evidence(f"files[{index}].stripe_size", current)
-                if own_stripes(file) is not None
-                else Evidence(f"{place.prefix}.site_pfl", disk.site_pfl)
-                if disk is not None and disk.site_pfl
-                else Evidence(f"{place.prefix}.stripe_size", current),
+                if file.stripe_count is not None and file.stripe_size is not None
+                else place.default("stripe_size", current),
             ],
             gain=Perhaps("the cost of locks that move was not measured on this machine: try it (`vani tune`)"),
             apply=command_lines(f"lfs setstripe -S {lfs_size(size)}", folder),
