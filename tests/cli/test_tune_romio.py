@@ -50,7 +50,7 @@ def test_mpi_reports_the_hints_it_used(run, desk):
     advice.model_copy(update={"recommendations": [item]}).save("advice.yaml")
     (desk / "scratch").mkdir()
     line = ["mpirun.mpich", "-n", "2", "./writer", "{data}/out"]
-    done = run("tune", "--data", "scratch", "--advice", "advice.yaml", "--budget", "2", "--", *line)
+    done = run("tune", "--data", "scratch", "--advice", "advice.yaml", "--budget", "2", "--keep", "--", *line)
     assert done.status == 0
     assert "(MPI took cb_nodes 1)" in done.out
     assert Tuned.load("vani-tune-state/tuned.yaml").runs[1].hints == {"cb_nodes": "1", "cb_buffer_size": "1048576"}
