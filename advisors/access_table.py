@@ -32,9 +32,6 @@ _ABOVE_MPIIO: Final = ("netcdf", "pnetcdf", "hdf5")
 _FILE_SYSTEM: Final = ("posix", "stdio")
 _LIBRARIES: Final = frozenset({"mpiio", *_ABOVE_MPIIO})
 
-Rows = Mapping[tuple[str | None, bool], Sequence["Access"]]
-"""Rows of POSIX and stdio by path, and whether they are reads."""
-
 
 class Part(NamedTuple):
     """Some calls of one direction on a file."""
@@ -56,13 +53,24 @@ class Part(NamedTuple):
         return (self.share + requests * REQUEST) / (1 + requests * REQUEST) >= least
 
 
-def rows_of(profile: Profile) -> Rows:
-    """The table's rows of the file system's calls."""
-    rows: defaultdict[tuple[str | None, bool], list[Access]] = defaultdict(list)
+def data_calls(profile: Profile, path: str, *, reads: bool) -> Sequence[Access]:
+    """The table's rows of the file system's calls on a file in one direction: of POSIX and stdio."""
+    return Traffic.on(profile, [path], reads=reads).of(*_FILE_SYSTEM)
+
+
+_latest: list[tuple[object, Mapping[str | None, Sequence[Access]]]] = []
+
+
+def _by_file(profile: Profile) -> Mapping[str | None, Sequence[Access]]:
+    """The table's rows by path; those of the last table are remembered."""
+    for table, rows in _latest:
+        if table is profile.accesses:
+            return rows
+    by_path: defaultdict[str | None, list[Access]] = defaultdict(list)
     for row in profile.accesses or ():
-        if row.layer in _FILE_SYSTEM:
-            rows[row.file, row.direction == "read"].append(row)
-    return rows
+        by_path[row.file].append(row)
+    _latest[:] = [(profile.accesses, by_path)]
+    return by_path
 
 
 def layers_of(profile: Profile) -> Mapping[str, Mapping[str, int]]:
@@ -82,12 +90,10 @@ def joint_files(profile: Profile) -> set[str]:
 
 def through_libraries(profile: Profile, app: App) -> bool:
     """True if libraries request data in the files with most bytes of an app."""
-    layers, whole, through = layers_of(profile), 0, 0
-    for file in profile.files:
-        if app.name in file.apps:
-            whole += 1 + (file.io.bytes.total or 0)
-            through += 0 if _LIBRARIES.isdisjoint(layers.get(file.path, ())) else 1 + (file.io.bytes.total or 0)
-    return 2 * through >= whole > 0
+    layers = layers_of(profile)
+    sizes = [(file.path, 1 + (file.io.bytes.total or 0)) for file in profile.files if app.name in file.apps]
+    through = sum(size for path, size in sizes if not _LIBRARIES.isdisjoint(layers.get(path, ())))
+    return 2 * through >= sum(size for _, size in sizes) > 0
 
 
 @dataclass(frozen=True)
@@ -100,9 +106,9 @@ class Traffic:
     def on(profile: Profile, paths: Collection[str | None], *, reads: bool | None = None) -> Traffic:
         """Rows on files; the path None means all files of the data set."""
         direction = {True: "read", False: "write"}.get(reads)  # type: ignore[arg-type]
-        return Traffic([
-            row for row in profile.accesses or () if row.file in paths and direction in (None, row.direction)
-        ])  # fmt: skip
+        # Rules look at one file after the other.
+        rows = _by_file(profile).get(next(iter(paths)), ()) if len(paths) == 1 else profile.accesses or ()
+        return Traffic([row for row in rows if row.file in paths and direction in (None, row.direction)])
 
     @staticmethod
     def of_app(profile: Profile, app: App, *, reads: bool | None = None) -> Traffic:

@@ -26,7 +26,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from vani.advisors.access_table import rows_of, small_time_share
+from vani.advisors.access_table import data_calls, small_time_share
 from vani.advisors.data_files import parts_of
 from vani.advisors.gains import is_measurable, within
 from vani.advisors.rule import Finding, Gain, Perhaps, Rule
@@ -283,7 +283,6 @@ class Cause:
 
     def __init__(self, profile: Profile) -> None:
         self._profile, self._cause, self._parts = profile, verdict_of(profile).cause, parts_of(profile)
-        self._rows = rows_of(profile)
 
     def acted_on(self, rule: type[Rule], finding: Finding) -> int:
         """Quarters of the cause's time that the recommendation acts on, 0 to 4."""
@@ -304,7 +303,7 @@ class Cause:
     def _large(self, path: str, call: str) -> float:
         """Share of requests that are not small in the time of a file's reads or writes: a layout changes only those."""
         kind = kind_of(call)
-        rows = self._rows.get((path, kind == "read"), ()) if kind in _DATA else ()
+        rows = data_calls(self._profile, path, reads=kind == "read") if kind in _DATA else ()
         return 1.0 - small_time_share(rows, SMALL)
 
     def why_not(self, silent: Iterable[NoRecommendation]) -> str:

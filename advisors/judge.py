@@ -555,13 +555,18 @@ def advise_document(
 
 
 def judged_part(profile: Profile | SavedProfile, files: int | None) -> ProfilePart:
-    """The profile with the files that rules see. Raises DocumentError if it is invalid."""
-    if isinstance(profile, SavedProfile):
-        return profile.most_important(files)
-    if files is None or len(profile.files) <= files:
-        return ProfilePart(profile, None, None)
+    """The profile with the files that rules see, and their accesses. Raises DocumentError if it is invalid."""
+    part = profile.most_important(files) if isinstance(profile, SavedProfile) else _most_important(profile, files)
+    if part.positions is None or part.profile.accesses is None:
+        return part
+    paths = {None, *(file.path for file in part.profile.files)}
+    rows = [row for row in part.profile.accesses if row.file in paths]
+    return part._replace(profile=part.profile.model_copy(update={"accesses": rows}))
+
+
+def _most_important(profile: Profile, files: int | None) -> ProfilePart:
     times = [file.io.time_s.total for file in profile.files if file.io.time_s.total is not None]
-    if len(times) < len(profile.files):
+    if files is None or len(profile.files) <= files or len(times) < len(profile.files):
         return ProfilePart(profile, None, None)
     positions, share = most_important(times, files)
     part = profile.model_copy(update={"files": [profile.files[position] for position in positions]})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from vani.advisors.access_table import Traffic
 from vani.advisors.data_files import Item
 from vani.advisors.hdf5 import HDF5Files, hdf5_files, hdf5_uses
 from vani.advisors.placement import pieces_of
@@ -109,11 +110,7 @@ class HDF5Alignment(MatchingRule):
 
 def _share(group: HDF5Files, profile: Profile, layer: str, part: str) -> float | None:
     """Share of a part in the bytes that a layer writes to the files, 0..1; None if that is unknown."""
-    rows = [
-        row
-        for row in profile.accesses or ()
-        if row.file in group.paths and (row.direction, row.layer) == ("write", layer)
-    ]
+    rows = Traffic.on(profile, group.paths, reads=False).of(layer)
     parts = [value for row in rows if (value := getattr(row, part)) is not None]
     whole = sum(row.bytes or 0 for row in rows)
     return sum(parts) / whole if parts and whole else None

@@ -171,11 +171,6 @@ class Workload:
         return calls_s(self.profile.workflow.io)
 
     @cached_property
-    def rows(self) -> access_table.Rows:
-        """The table of accesses."""
-        return access_table.rows_of(self.profile)
-
-    @cached_property
     def joint(self) -> set[str]:
         """Files that several processes access through MPI-IO."""
         return access_table.joint_files(self.profile)
@@ -188,11 +183,11 @@ class Workload:
 
     def buffered(self, item: data_files.Item) -> float:
         """Number of stdio calls that read or write a file."""
-        calls = {
-            reads: sum(row.calls for row in self.rows.get((item.path, reads), ()) if row.layer == "stdio")
+        reads, writes = (
+            sum(row.calls for row in access_table.Traffic.on(self.profile, [item.path], reads=reads).of("stdio"))
             for reads in (True, False)
-        }
-        return calls[True] * item.part.reads + calls[False] * item.part.writes
+        )
+        return reads * item.part.reads + writes * item.part.writes
 
     def are_many(self, requests: float, items: Collection[data_files.Item]) -> bool:
         """True if this number of requests is more than start-up and notable, or most of the program's requests.

@@ -43,7 +43,7 @@ class SmallRequests(RequestPattern):
             share = small_share_of(item.io, SMALL, reads=reads)
             if not number or share < MOST or is_tiny(item):
                 continue
-            part = access_table.small_part(run.rows.get((item.path, reads), ()), SMALL)
+            part = access_table.small_part(access_table.data_calls(run.profile, item.path, reads=reads), SMALL)
             # Headers are many requests and few bytes.
             moved = item.moved_by(reads=reads)
             if part is not None and moved and not part.is_notable(NOTABLE, share * number / moved):
@@ -84,9 +84,9 @@ class OffsetPattern(RequestPattern):
         if share is None or share < self.least or is_tiny(item) or self.shared not in (None, item in run.shared):
             return None
         time_s = _time_of(item, share)
-        sides = [rows for reads in (True, False) if (rows := run.rows.get((item.path, reads)))]
+        sides = [access_table.data_calls(run.profile, item.path, reads=reads) for reads in (True, False)]
         parts = [part for rows in sides if (part := access_table.random_part(rows, SMALL)) is not None]
-        if self.kind == "random" and parts and len(parts) == len(sides):
+        if self.kind == "random" and parts and len(parts) == sum(map(bool, sides)):
             if not any(part.is_notable(NOTABLE) for part in parts):
                 return None
             time_s = sum(part.time_s or 0.0 for part in parts)
@@ -480,7 +480,8 @@ class Misaligned(RequestPattern):
         """Requests to a shared file, if most bytes are in large ones that begin in a block that others write, too."""
         if item not in run.shared or item.file.writers < 2:
             return 0.0
-        share = access_table.misaligned_share(run.rows.get((item.path, False), ()), self.large_bytes)
+        rows = access_table.data_calls(run.profile, item.path, reads=False)
+        share = access_table.misaligned_share(rows, self.large_bytes)
         return item.writes if share is not None and share >= MOST else 0.0
 
     def _odd_requests(self, item: data_files.Item) -> float:

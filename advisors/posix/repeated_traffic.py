@@ -167,12 +167,13 @@ class RepeatedTraffic(Rule):
         """Repeated traffic of the app, including files that the profile does not list; empty if it lists all files."""
         if profile.lists_all_files:
             return []
+        joint = joint_files(profile)
         other = [
             file.io
             for file in profile.files
             if app.name in file.apps
             and (
-                file.path in joint_files(profile)
+                file.path in joint
                 or file.apps != [app.name]
                 or self._is_broadcast(file, file.io.bytes.read or 0, file.io.footprint.read or 0)
                 or (file.io.access_pattern is not None and file.io.access_pattern.random >= self.max_random)

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import re
+import resource
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 from builders import file, profile, shared, system
 
 import vani
-from vani.advisors.judge import advise_document
+from vani.advisors.judge import advise_document, judged_part
 from vani.schema.document import dumps
 from vani.schema.profile import Profile
+from vani.schema.saved_profile import SavedProfile
 from vani.units import GiB, MiB
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -104,9 +105,20 @@ def test_fifty_thousand_files_in_json_take_about_two_seconds(tmp_path):
     command = [sys.executable, "-m", "vani", "advise", str(tmp_path / "p.json"), "--system", "generic-lustre", "-q"]
     took = []
     for _ in range(5):
-        begin = time.perf_counter()
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
         subprocess.run(command, check=True, cwd=ROOT, stdout=subprocess.DEVNULL)
-        took.append(time.perf_counter() - begin)
-    print(f"\nbest of 5: {min(took):.2f} s")  # noqa: T201
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        took.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+    print(f"\nbest of 5: {min(took):.2f} s of a processor")  # noqa: T201
     # Other work on the machine makes it slower; YAML of that length takes more than ten seconds.
     assert min(took) < 5
+
+
+@pytest.mark.parametrize("is_saved", [True, False])
+def test_rules_see_the_accesses_of_judged_files_only(tmp_path, is_saved):
+    whole = many(40)
+    whole.save(tmp_path / "p.json")
+    part = judged_part(SavedProfile.read(tmp_path / "p.json") if is_saved else whole, 3).profile
+    assert {row.file for row in part.accesses} == {None, *(file.path for file in part.files)}
+    assert len(part.files) == 3
+    assert len(judged_part(whole, 40).profile.accesses) == len(whole.accesses)
