@@ -52,7 +52,7 @@ _PROGRAMS_EVERY = 8
 _MAX_DAMAGES = 20
 """Damages of an input on top of each other: a name beyond would take too long to repeat."""
 _HANGS = 15 * MAX_SECONDS
-"""Elapsed seconds, on a machine that does other things as well."""
+"""Seconds by the clock of a worker, including those in which it waits for others that it started."""
 
 
 def attempt(name: str, work: Path) -> tuple[str, list[Finding]]:
@@ -210,7 +210,15 @@ class _Worker:
         self.process.start()
         other.close()
         self.doing: tuple[str, Path] | None = None
-        self.since = time.monotonic()
+        self.since = self.clock()
+
+    def clock(self) -> float:
+        """Seconds, which stop while other programs have the processor that this process waits for."""
+        try:
+            waited_ns = int(Path(f"/proc/{self.process.pid}/schedstat").read_text().split()[1])
+        except (OSError, IndexError):
+            waited_ns = 0
+        return time.monotonic() - waited_ns / 1e9
 
     def restart(self) -> None:
         self.process.kill()
@@ -245,7 +253,7 @@ def fuzz(seconds: float, seed: str, workers: int, most: int | None = None) -> in
                     except EOFError:
                         lost = f"the process ended (status {one.process.exitcode})"
                     else:
-                        one.since = time.monotonic()
+                        one.since = one.clock()
                         if what == "begins":
                             one.doing = (name, told)
                         else:
@@ -253,7 +261,7 @@ def fuzz(seconds: float, seed: str, workers: int, most: int | None = None) -> in
                             tried[kind] += 1
                             reaching += [name] if is_new else []
                             count += _tell(name, found, place)
-                elif time.monotonic() - one.since > _HANGS and one.doing:
+                elif one.clock() - one.since > _HANGS and one.doing:
                     lost = f"hangs for {_HANGS:.0f} s"
                 elif one.resident() > 2 * MAX_MEMORY:
                     lost = f"takes {one.resident() >> 20} MiB"
