@@ -91,7 +91,7 @@ def _summit() -> None:
             }
             mine = replace(tested, **{one: getattr(tested, one)[among] for one in ("place", "seen", "actual")}, **given)
             scores = [score(mine, runs.category[mine.place], one) for one in shown]
-            cells = (f"{one.per_run.share:.3f} / {one.per_category.share:.3f}" for one in scores)
+            cells = (f"{one.per_run[0]:.3f} / {one.per_category[0]:.3f}" for one in scores)
             case = f"{name}, {'ended only' if ended_only else 'all before'}"
             rows.append((case, f"{len(mine.place):,}", *cells, f"{mine.seen.mean():.3f}"))
     print_table("Applications: right per run / per category", ("", "runs", *shown, "seen before"), rows)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
@@ -53,6 +54,16 @@ def test_plans_of_other_commands_are_followed(run, desk):
     plan = SimulatePlan.load(desk / "out.yaml")
     assert plan.expected.speedup == pytest.approx(1.65, abs=0.01)
     assert [one.kind for one in plan.inputs] == ["scenario", "plan", "plan", "jobs"]
+
+
+def test_layout_files_of_jobs_are_inputs_with_their_own_digests(run, desk):
+    (desk / "wide.ini").write_text("[Client]\nBuckets = 1\n[Bucket_1]\nExtent = -1\nStripe = 2\n")
+    creations = "[{path: /f, size: 1000, layout: wide.ini}]"
+    (desk / "jobs.yaml").write_text(f"schema: vani.jobs/1\njobs: [{{name: a, nodes: 1, creations: {creations}}}]\n")
+    (desk / "machine.yaml").write_text(f"{HEAD}{MACHINE}jobs: jobs.yaml\n")
+    assert run("plan", "simulate", "machine.yaml", "-o", "out.json").status == 0
+    digests = {one.kind: one.sha256 for one in SimulatePlan.load(desk / "out.json").inputs}
+    assert digests["layout"] == sha256((desk / "wide.ini").read_bytes()).hexdigest()
 
 
 def test_a_store_a_trace_and_a_profile_of_one_run_move_the_same_bytes(run, desk):

@@ -7,10 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from vani.centre.plan.simulate.events import Change, Phase, Resources, SimulatedRun, Usage, Workload, run
+from vani.centre.plan.simulate.events import Change, Phase, SimulatedRun, Usage, Workload, run
 
 
-def shared(sizes: list[float], phases: list[Phase], *, count: list[int] | None = None) -> Workload:
+def shared(
+    sizes: list[float], phases: list[Phase], *, count: list[int] | None = None, capacity: float = 1.0
+) -> Workload:
     """A one-segment flow for each size, all through resource 0 with one unit per byte."""
     flows = len(sizes)
     return Workload(
@@ -21,15 +23,14 @@ def shared(sizes: list[float], phases: list[Phase], *, count: list[int] | None =
         np.array(count or [1] * flows, dtype=np.int64),
         phases,
         1 + max(one.job for one in phases),
+        np.array([capacity]),
+        np.zeros(1, dtype=np.int64),
+        1,
     )
 
 
-def one(capacity: float = 1.0) -> Resources:
-    return Resources(np.array([capacity]), np.zeros(1, dtype=np.int64), 1)
-
-
-def played(work: Workload, *changes: Change, **more: float) -> SimulatedRun:
-    return run(work, one(), changes, **more)
+def played(work: Workload, *changes: Change) -> SimulatedRun:
+    return run(work, changes)
 
 
 def test_shorter_flow_ends_first_and_the_longer_gets_all():
@@ -89,8 +90,8 @@ sizes = st.lists(st.floats(1e-3, 1e3), min_size=1, max_size=30)
 @settings(deadline=None)
 def test_bytes_are_conserved_and_a_faster_single_bottleneck_never_ends_anything_later(sizes, starts, speed):
     at = [starts.draw(st.floats(0, 100)) for _ in sizes]
-    work = shared(sizes, [Phase(0, range(n, n + 1), at=t) for n, t in enumerate(at)])
-    slow, fast = run(work, one()), run(work, one(speed))
+    phases = [Phase(0, range(n, n + 1), at=t) for n, t in enumerate(at)]
+    slow, fast = run(shared(sizes, phases)), run(shared(sizes, phases, capacity=speed))
     assert slow.moved.sum() == pytest.approx(sum(sizes))
     assert slow.carried.sum() == pytest.approx(sum(sizes))
     assert (fast.flow_end <= slow.flow_end * (1 + 1e-9)).all()
@@ -99,17 +100,18 @@ def test_bytes_are_conserved_and_a_faster_single_bottleneck_never_ends_anything_
 @given(sizes=sizes)
 @settings(deadline=None)
 def test_twice_of_everything_takes_half_the_time(sizes):
-    work = shared(sizes, [Phase(0, range(len(sizes)))])
-    assert run(work, one(2.0)).flow_end * 2 == pytest.approx(run(work, one()).flow_end)
+    phases = [Phase(0, range(len(sizes)))]
+    assert run(shared(sizes, phases, capacity=2.0)).flow_end * 2 == pytest.approx(run(shared(sizes, phases)).flow_end)
 
 
-def crowd(flows: int, targets: int, stripes: int) -> tuple[Workload, Resources]:
+def crowd(flows: int, targets: int, stripes: int) -> Workload:
     """Flows of random length over random targets, and through a node shared by eight of them."""
     random = np.random.default_rng(0)
     on = np.array([random.choice(targets, stripes, replace=False) for _ in range(flows)])
     resource = np.hstack([on, targets + np.arange(flows)[:, None] // 8]).ravel()
     load = np.hstack([np.full((flows, stripes), 1 / stripes), np.full((flows, 1), 0.2)]).ravel()
-    work = Workload(
+    members = targets + flows // 8 + 1
+    return Workload(
         Usage(np.arange(flows + 1) * (stripes + 1), resource, load, np.full(flows, np.inf)),
         random.uniform(1, 30, flows),
         np.ones(flows, dtype=bool),
@@ -117,15 +119,16 @@ def crowd(flows: int, targets: int, stripes: int) -> tuple[Workload, Resources]:
         np.ones(flows, dtype=np.int64),
         [Phase(0, range(flows))],
         1,
+        np.ones(members),
+        np.zeros(members, dtype=np.int64),
+        1,
     )
-    members = targets + flows // 8 + 1
-    return work, Resources(np.ones(members), np.zeros(members, dtype=np.int64), 1)
 
 
 @pytest.mark.slow
 def test_ends_with_a_tolerance_are_within_one_percent_of_exact_ones():
-    work, resources = crowd(1000, 3600, 8)
-    exact, near = run(work, resources), run(work, resources, tolerance=0.005)
+    work = crowd(1000, 3600, 8)
+    exact, near = run(work), run(work, tolerance=0.005)
     assert near.events < exact.events / 2
     assert np.abs(near.flow_end / exact.flow_end - 1).max() <= 0.01
     assert near.moved.sum() == pytest.approx(exact.moved.sum())

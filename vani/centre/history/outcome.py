@@ -243,10 +243,8 @@ def history_outcome(
             return [outcome(application, user, _runs(connection, application, user), at)]
         outcomes = outcomes_in(connection, application, user)
     if not outcomes:
-        raise InputError(
-            f"no letter about {one_line(application)} is recorded",
-            todo="name the day of a change with --changed, or record letters with `vani history letter --sent DAY`",
-        )
+        todo = "name the day of a change with --changed, or record letters with `vani history letter --sent DAY`"
+        raise InputError(f"no letter about {one_line(application)} is recorded", todo=todo)
     return outcomes
 
 

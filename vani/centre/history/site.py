@@ -15,7 +15,7 @@ from urllib.parse import urlencode
 
 import numpy as np
 import sqlalchemy as sa
-from jinja2 import Environment, FunctionLoader, StrictUndefined
+from jinja2 import Environment
 from markupsafe import Markup
 
 from vani.centre.history.maintenance import measured_settings, setting_cells
@@ -29,9 +29,9 @@ from vani.centre.history.schema import Story
 from vani.centre.history.settings import period_of
 from vani.centre.history.story import CategoryRuns, change_sentence, letter_text, spread, story_and_runs
 from vani.centre.history.targets import ranked_targets
-from vani.errors import InputError, one_line
+from vani.errors import InputError
 from vani.render.plots.drawing import theme
-from vani.render.report.page import json_in_html, library
+from vani.render.report.page import html_environment, json_in_html, library
 from vani.units import format_bytes, format_count, format_number, format_seconds, format_share
 
 WEEKS_BEFORE: Final = 4
@@ -241,17 +241,7 @@ def asset(name: str) -> bytes:
 
 @cache
 def _environment() -> Environment:
-    environment = Environment(
-        loader=FunctionLoader(_template),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        # A name with control characters never reaches a page.
-        finalize=lambda value: (
-            one_line(value) if isinstance(value, str) and not hasattr(value, "__html__") else value
-        ),
-    )
+    environment = html_environment(_template)
     environment.filters |= {
         "hours": hours, "saved": saved_text, "judged_by": judged_by, "measured": measured, "promised": promised,
         "signed_hours": signed_hours, "seconds": format_seconds, "bytes": format_bytes, "percent": format_share,

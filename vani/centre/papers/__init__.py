@@ -7,19 +7,8 @@ Arguments are lists or numpy arrays. Units are those of the papers if they give 
 `InputError` with a one-line message.
 """
 
-from vani.centre.papers.methods import (
-    Aiot,
-    Mckp,
-    Tarazu,
-    Xie,
-    XieSamples,
-    aiot,
-    mckp,
-    tarazu,
-    xie,
-    xie_samples,
-)
-from vani.centre.papers.tables import VaniTables, vani_profile
+from .methods import Aiot, Mckp, Tarazu, Xie, XieSamples, aiot, mckp, tarazu, xie, xie_samples
+from .tables import VaniTables, vani_profile
 
 __all__ = [
     "Aiot", "Mckp", "Tarazu", "VaniTables", "Xie", "XieSamples", "aiot", "mckp", "tarazu", "vani_profile", "xie",

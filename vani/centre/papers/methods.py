@@ -126,11 +126,8 @@ def mckp(curves: Sequence[ArrayLike], pool: int) -> Mckp:
             whole(w, f"curves[{i}][{j}]: w")
     capacity = min(capacity, int(sum(table[:, 0].max() for table in tables)))
     if max(len(tables), *map(len, tables)) * (capacity + 1) > _MAX_CELLS:
-        raise InputError(
-            f"{len(tables):,} applications that can use {capacity:,} I/O nodes are more than can be solved",
-            where="pool",
-            todo="give a smaller pool, or fewer applications or items",
-        )
+        what = f"{len(tables):,} applications that can use {capacity:,} I/O nodes are more than can be solved"
+        raise InputError(what, where="pool", todo="give a smaller pool, or fewer applications or items")
     # Whole numbers add up exactly. Scaling by a power of two preserves the digits of a bandwidth.
     most = sum(float(table[:, 1].max()) for table in tables)
     scale = 2.0 ** min(_BITS - math.frexp(most)[1], 1023) if most > 0 else 1.0

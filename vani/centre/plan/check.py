@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from pydantic import Field
 
 import vani
-from vani.centre.plan.inputs import loaded, refuse_old
+from vani.centre.plan.inputs import loaded, loaded_snapshot
 from vani.centre.plan.path_layers import DIMENSIONS
 from vani.centre.plan.schema.plans import Left, Plan, PlanInput
 from vani.centre.plan.schema.snapshot import IoNode, Snapshot, StorageNode, Target
@@ -56,10 +56,9 @@ class PlanStatus(Model):
 # Checks of plans against a snapshot: one module per kind of plan, with a function that
 # `vani.centre.plan.check` lists.
 #
-# Such a function takes a plan and a snapshot, each valid by itself, and returns `Findings`. It reads neither files
-# nor the clock. If the plan uses a component that the snapshot does not name, the plan is broken, because the
-# component
-# may be gone. If the snapshot names a component but lacks a figure of it, the finding is unknown.
+# Such a function takes a plan and a snapshot, each valid by itself, and returns `Findings`. It reads neither files nor
+# the clock. If the plan uses a component that the snapshot does not name, the plan is broken, because the component may
+# be gone. If the snapshot names a component but lacks a figure of it, the finding is unknown.
 
 @dataclass(frozen=True)
 class Findings:
@@ -248,11 +247,7 @@ _CHANGING_INPUTS: Final = {"snapshot", "plan"}
 
 
 def plan_check(
-    plan: PathLike | Plan,
-    snapshot: PathLike | Snapshot,
-    *,
-    max_age: float | None = None,
-    now: datetime | None = None,
+    plan: PathLike | Plan, snapshot: PathLike | Snapshot, *, max_age: float | None = None, now: datetime | None = None
 ) -> PlanStatus:
     """Check whether a plan is still valid on the machine in its present state.
 
@@ -272,15 +267,12 @@ def plan_check(
     """
     # `Plan` accepts plans of all kinds.
     known = loaded("plan", plan, Plan)
-    state = loaded("snapshot", snapshot, Snapshot)
-    refuse_old(state.document, max_age, now, state.where)
+    state = loaded_snapshot(snapshot, max_age, now)
     of_kind = CHECKS.get(known.document.kind)
     if of_kind is None:
-        raise InputError(
-            f"plans of kind {known.document.kind} need nothing that a snapshot has",
-            where=known.source.path or "plan",
-            todo=f"this needs plans of kind {' or '.join(CHECKS)}",
-        )
+        what = f"plans of kind {known.document.kind} need nothing that a snapshot has"
+        todo = f"this needs plans of kind {' or '.join(CHECKS)}"
+        raise InputError(what, where=known.source.path or "plan", todo=todo)
     findings = of_kind(known.document, state.document)
     _compare_inputs(known.document, known.folder, findings)
     return PlanStatus(

@@ -11,7 +11,6 @@ from vani.centre.plan.schema.jobs import CurveItem, PlannedJob
 from vani.centre.plan.schema.plans import Estimate
 from vani.errors import InputError
 from vani.models import forwarding
-from vani.models.forwarding import HELD_OUT, Pattern, Scenario
 from vani.units import counted, format_share
 
 Legal = Callable[[Iterable[int]], list[int]]
@@ -99,7 +98,7 @@ def curve_for(job: PlannedJob) -> tuple[list[CurveItem], str | None]:
 
 def offer_of(
     job: PlannedJob,
-    scenarios: Sequence[Scenario],
+    scenarios: Sequence[forwarding.Scenario],
     *,
     direct: bool,
     estimate: Estimate,
@@ -154,12 +153,10 @@ def _measured(job: PlannedJob, curve: Sequence[CurveItem], legal: Legal) -> Offe
         )
     for item in items:
         if item.deviation > _MAX_DEVIATION * item.bandwidth:
-            raise InputError(
-                f"its curve has a deviation of {item.deviation:g} B/s for {item.io_nodes:,} I/O nodes, where the "
-                f"bandwidth is {item.bandwidth:g} B/s",
-                where=f"job {job.name}",
-                todo="give the standard deviation of the repetitions, or none",
-            )
+            what = f"its curve has a deviation of {item.deviation:g} B/s for {item.io_nodes:,} I/O nodes, where the "
+            what += f"bandwidth is {item.bandwidth:g} B/s"
+            todo = "give the standard deviation of the repetitions, or none"
+            raise InputError(what, where=f"job {job.name}", todo=todo)
     allowed = set(legal(numbers))
     options = tuple(
         Option(item.io_nodes, item.bandwidth, item.deviation / item.bandwidth)
@@ -168,17 +165,16 @@ def _measured(job: PlannedJob, curve: Sequence[CurveItem], legal: Legal) -> Offe
     )
     if not options:
         or_none = "0 or " if legal([0]) else ""
-        raise InputError(
-            f"its curve has none of the numbers of I/O nodes that it can have ({', '.join(map(str, numbers))})",
-            where=f"job {job.name}",
-            todo=f"measure it with {or_none}a number that divides its {job.nodes:,} nodes, or allow any number "
-            "(--any-number)",
-        )
+        what = f"its curve has none of the numbers of I/O nodes that it can have ({', '.join(map(str, numbers))})"
+        todo = f"measure it with {or_none}a number that divides its {job.nodes:,} nodes, or allow any number "
+        todo += "(--any-number)"
+        raise InputError(what, where=f"job {job.name}", todo=todo)
     return Offer(job, options, "measured")
 
 
 def _estimated(
-    job: PlannedJob, pattern: Pattern, scenarios: Sequence[Scenario], legal: Legal, *, estimate: Estimate
+    job: PlannedJob, pattern: forwarding.Pattern, scenarios: Sequence[forwarding.Scenario], legal: Legal, *,
+    estimate: Estimate,
 ) -> Offer:
     allowed = legal(sorted({n for scenario in scenarios for n in scenario.curve}))
     alike = [scenario for scenario in scenarios if scenario.pattern.kind == pattern.kind]
@@ -198,19 +194,19 @@ def _estimated(
             f"{_described(choice.near[0].pattern)}, {choice.distance:.1f} doublings away"
         )
     options = [
-        Option(number, rate.mean, math.hypot(rate.deviation / rate.mean, HELD_OUT))
+        Option(number, rate.mean, math.hypot(rate.deviation / rate.mean, forwarding.HELD_OUT))
         for number, rate in sorted(rates.items(), key=lambda item: item[0])
     ]
     return Offer(job, tuple(options), "estimated", lack)
 
 
-def pattern_of(job: PlannedJob) -> Pattern | None:
+def pattern_of(job: PlannedJob) -> forwarding.Pattern | None:
     """A job's pattern as a `Pattern` of the model; None if unknown."""
     pattern = job.pattern
     if pattern is None or job.processes is None:
         return None
     layout: Literal["fpp", "shared"] = "shared" if pattern.layout == "shared" else "fpp"
-    return Pattern(job.nodes, job.processes, layout, pattern.order, pattern.request, pattern.operation)
+    return forwarding.Pattern(job.nodes, job.processes, layout, pattern.order, pattern.request, pattern.operation)
 
 
 def _unknown(job: PlannedJob, why: str, legal: Legal) -> Offer:
@@ -228,7 +224,7 @@ def _missing(job: PlannedJob, estimate: Estimate) -> str:
     return "no measured curve and no pattern"
 
 
-def _described(pattern: Pattern) -> str:
+def _described(pattern: forwarding.Pattern) -> str:
     layout = "files of their own" if pattern.layout == "fpp" else f"a shared file, {pattern.order}"
     return f"{pattern.processes:,} processes on {pattern.nodes} nodes, {pattern.request:,} bytes at a time to {layout}"
 
@@ -240,6 +236,6 @@ def notes_of_estimates(offers: Sequence[Offer], unlike: str | None) -> list[str]
         return []
     note = (
         f"bandwidths of {counted(len(estimated), 'job')} are estimated; held-out patterns scatter by "
-        f"{format_share(HELD_OUT)} beyond their repetitions"
+        f"{format_share(forwarding.HELD_OUT)} beyond their repetitions"
     )
     return [note, unlike] if unlike else [note]

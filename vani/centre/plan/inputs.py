@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final, Generic, Literal, Protocol, Self, TypeV
 
 from vani.centre.plan.placement.layouts import Extent, Writing, extents
 from vani.centre.plan.schema.plans import PlanInput
+from vani.centre.plan.schema.snapshot import Snapshot
 from vani.errors import InputError, one_line
 from vani.models.pfl import Component, Layout, parse_buckets, parse_options
 from vani.schema.document import dumps, read_text
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from pydantic import BaseModel
 
     from vani.centre.plan.schema.jobs import Creation, Jobs, PlannedJob
-    from vani.centre.plan.schema.snapshot import Snapshot
 
 # Documents that plans are made from: their digests, layout files, and the age of a snapshot.
 
@@ -114,18 +114,19 @@ def with_options(jobs: Jobs, layouts: Mapping[str, Layout]) -> Jobs:
     return jobs.model_copy(update={"jobs": changed})
 
 
-def refuse_old(snapshot: Snapshot, max_age: float | None, now: datetime | None, where: str) -> None:
-    """Raise InputError if a snapshot is older than `max_age` seconds at `now`, or has no time.
+def loaded_snapshot(given: PathLike | Snapshot, max_age: float | None, now: datetime | None) -> LoadedInput[Snapshot]:
+    """Read a snapshot. Raise InputError if it is older than `max_age` seconds at `now`, or has no time.
 
     With `max_age` None, any age is accepted. A time without a zone is UTC. A snapshot more than `max_age` in the
     future is refused as well, because one of the clocks must be wrong.
     """
+    state = loaded("snapshot", given, Snapshot)
     if max_age is None:
-        return
+        return state
     # Written this way round because comparisons with NaN are false.
     if not 0 <= max_age <= 1e9:
         raise InputError(f"is {max_age:g}", where="--max-age", todo="give seconds, 0 or more")
-    taken = snapshot.time
+    taken, where = state.document.time, state.where
     if taken is None:
         raise InputError("contains no time", where=where, todo="add `time`, or leave --max-age out")
     current = now or datetime.now(UTC)
@@ -134,6 +135,7 @@ def refuse_old(snapshot: Snapshot, max_age: float | None, now: datetime | None, 
         when = f"{format_seconds(age)} old" if age > 0 else f"from {format_seconds(-age)} ahead of this clock"
         what = f"is {when}, but --max-age allows {format_seconds(max_age)}"
         raise InputError(what, where=where, todo="take a new one")
+    return state
 
 
 def _in_utc(time: datetime) -> datetime:
@@ -209,11 +211,8 @@ def files_to_place(
         layout, parts, lack = known[key]
         stripes += sum(part.count for part in parts)
         if stripes > MAX_STRIPES:
-            raise InputError(
-                f"the files have more than {MAX_STRIPES:,} stripes together",
-                where=where,
-                todo="plan the files of one step, or with fewer stripes each",
-            )
+            what = f"the files have more than {MAX_STRIPES:,} stripes together"
+            raise InputError(what, where=where, todo="plan the files of one step, or with fewer stripes each")
         files.append(FileToPlace(job.name, creation, layout, writing, parts, lack))
     if not files:
         raise InputError("no job creates a file", where=where, todo="give jobs their `creations`")

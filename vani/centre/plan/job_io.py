@@ -16,12 +16,8 @@ if TYPE_CHECKING:
     from vani.schema.profile import FileEntity, PhaseIO, Profile
 
 
-@dataclass(frozen=True)
-class Reads:
-    """A job's reads: the usual request in bytes and the number of files."""
-
-    request: int
-    files: int
+Reads = tuple[int, int]
+"""A job's reads: the usual request in bytes and the number of files."""
 
 
 @dataclass(frozen=True)
@@ -139,16 +135,16 @@ def _reads(job: PlannedJob, profile: Profile | None) -> Reads | str:
         files = max(files, 0 if profile.lists_all_files else roles.get("input", 0) + roles.get("intermediate", 0))
         if sizes is None or sizes.p50 is None or not files:
             return "its profile does not show how it reads"
-        return Reads(sizes.p50, files)
+        return sizes.p50, files
     if pattern is None:
         return "how it reads is not known"
     if pattern.operation != "read":
         return "it writes most of its bytes"
     if pattern.layout == "shared":
-        return Reads(pattern.request, 1)
+        return pattern.request, 1
     if job.processes is None:
         return "its number of input files is unknown without its number of processes"
-    return Reads(pattern.request, job.processes)
+    return pattern.request, job.processes
 
 
 def _layout(job: PlannedJob, profile: Profile | None) -> SharedFile | str:

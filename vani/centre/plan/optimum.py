@@ -195,11 +195,8 @@ def _solve_with(request: PoolRequest, pool: int, options: list[list[Option]], *,
     capacity = _farthest(request, pool, options) if larger_pools else pool
     cells = max(len(options), 10 * max(map(len, options))) * (capacity + 1)
     if cells > _MAX_CELLS:
-        raise InputError(
-            f"{counted(len(options), 'job')} that can use {capacity:,} I/O nodes are more than can be solved",
-            where="--io-nodes",
-            todo="give a smaller pool, or fewer jobs",
-        )
+        what = f"{counted(len(options), 'job')} that can use {capacity:,} I/O nodes are more than can be solved"
+        raise InputError(what, where="--io-nodes", todo="give a smaller pool, or fewer jobs")
     tables = io_node_shares.optima(classes, capacity)
     numbers = tables.at(pool)
     if numbers is None:

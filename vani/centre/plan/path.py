@@ -7,14 +7,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 
 import vani
 from vani.centre.columns import Floats, Ints
 from vani.centre.plan import path_layers
-from vani.centre.plan.inputs import loaded, plan_input, refuse_old
+from vani.centre.plan.inputs import loaded, loaded_snapshot, plan_input
 from vani.centre.plan.job_io import JobIo, io_of
 from vani.centre.plan.path_mapping import Settings, best_mapping, lines_of, settings_of
 from vani.centre.plan.schema import plans
@@ -27,15 +27,10 @@ from vani.schema.profile import Profile
 from vani.schema.settings import PathLike
 from vani.units import format_share
 
-if TYPE_CHECKING:
-    from vani.centre.plan.schema.plans import PlanInput
-
 # Paths of each job's I/O through forwarding nodes, storage nodes and targets, from jobs and a snapshot (AIOT).
 #
-# Jobs are served one after another, each from what the earlier ones left. For each job: compute the flow of
-# its demand
-# through the layers (Algorithm 1, or a maximum flow), assign each compute node to one forwarding node,
-# compute the flow
+# Jobs are served one after another, each from what the earlier ones left. For each job: compute the flow of its demand
+# through the layers (Algorithm 1, or a maximum flow), assign each compute node to one forwarding node, compute the flow
 # again within that assignment, and choose the settings that fit the path.
 
 _WHOLE: Final = 1 - 1e-6
@@ -66,7 +61,7 @@ def path(
     settings: plans.PathSettings,
     *,
     profiles: Mapping[str, Profile] | None = None,
-    inputs: Sequence[PlanInput] = (),
+    inputs: Sequence[plans.PlanInput] = (),
     where: str = "jobs",
     where_snapshot: str = "snapshot",
 ) -> plans.PathPlan:
@@ -231,19 +226,13 @@ def _hosts(jobs: Jobs, where: str) -> list[HostList | None]:
     lists = [None if job.hosts is None else HostList.parse(job.hosts) for job in jobs.jobs]
     for job, own in zip(jobs.jobs, lists, strict=True):
         if own is not None and len(own) != job.nodes:
-            raise InputError(
-                f"its `hosts` are {len(own):,}, its `nodes` {job.nodes:,}",
-                where=f"{where}: job {job.name}",
-                todo="make the two numbers equal",
-            )
+            what = f"its `hosts` are {len(own):,}, its `nodes` {job.nodes:,}"
+            raise InputError(what, where=f"{where}: job {job.name}", todo="make the two numbers equal")
     twin = first_twin((span, number) for number, own in enumerate(lists) if own is not None for span in own.ranges)
     if twin is not None:
         name, first, second = twin
-        raise InputError(
-            f"host {name!r} is in the jobs {jobs.jobs[first].name!r} and {jobs.jobs[second].name!r}",
-            where=where,
-            todo="give each host to one job: it has one forwarding node",
-        )
+        what = f"host {name!r} is in the jobs {jobs.jobs[first].name!r} and {jobs.jobs[second].name!r}"
+        raise InputError(what, where=where, todo="give each host to one job: it has one forwarding node")
     return lists
 
 
@@ -363,10 +352,9 @@ def plan_path(
     """
     settings = plans.PathSettings.of(settings, **fields)
     given_jobs = loaded("jobs", jobs, Jobs)
-    state = loaded("snapshot", snapshot, Snapshot)
+    state = loaded_snapshot(snapshot, max_age, now)
     if state.document is snapshot:
         state.document.refuse_contradictions(state.where)
-    refuse_old(state.document, max_age, now, state.where)
     profiles, files = profiles_by_job(given_jobs.document, given_jobs.folder)
     return path(
         given_jobs.document,

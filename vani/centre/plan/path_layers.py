@@ -16,9 +16,8 @@ from vani.errors import InputError
 
 # The layers of the I/O path as arrays: each node's capacity, load and position in the queue.
 #
-# Arrays over the nodes of a layer have shape (nodes,). Arrays over nodes and dimensions (bytes, data
-# operations, metadata
-# operations per second) have shape (nodes, 3).
+# Arrays over the nodes of a layer have shape (nodes,). Arrays over nodes and dimensions (bytes, data operations,
+# metadata operations per second) have shape (nodes, 3).
 
 
 DIMENSIONS: Final[tuple[Dimension, ...]] = ("iobw", "iops", "mdops")
@@ -284,11 +283,8 @@ def _reach(snapshot: Snapshot, storage: Layer, where: str) -> tuple[Ints, list[I
     if snapshot.reach is None:
         return np.zeros(len(snapshot.forwarding), dtype=np.int64), [np.arange(len(storage.names))], []
     if not any(snapshot.reach.values()):
-        raise InputError(
-            "no forwarding node reaches a storage node",
-            where=f"{where}: reach",
-            todo="name those that each reaches; without `reach`, each reaches all",
-        )
+        todo = "name those that each reaches; without `reach`, each reaches all"
+        raise InputError("no forwarding node reaches a storage node", where=f"{where}: reach", todo=todo)
     position = {name: n for n, name in enumerate(storage.names)}
     known: dict[tuple[int, ...], int] = {}
     groups, lacks = [], []
@@ -307,9 +303,8 @@ def _mean(values: Floats) -> float | None:
 
 # Flow of a job's demand through the layers: Algorithm 1 of AIOT, and a maximum flow.
 #
-# Amounts are shares of the job's demand, where 1 is all of it. A flow is (forwarding node, storage node,
-# target, share),
-# with nodes as indexes into their layers.
+# Amounts are shares of the job's demand, where 1 is all of it. A flow is (forwarding node, storage node, target,
+# share), with nodes as indexes into their layers.
 
 Flows = list[tuple[int, int, int, float]]
 

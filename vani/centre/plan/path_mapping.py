@@ -28,14 +28,11 @@ if TYPE_CHECKING:
 
 # Maps each compute node of a job to one forwarding node, to carry as much of the job's demand as possible.
 #
-# A forwarding node carries min(its compute nodes / the job's compute nodes, its room). If every forwarding
-# node reaches
+# A forwarding node carries min(its compute nodes / the job's compute nodes, its room). If every forwarding node reaches
 # the same storage, a greedy mapping is optimal: first compute nodes that can be served completely, then those that a
-# forwarding node can serve the most of. (Gains are concave.) With limited reach, a mixed integer program
-# (HiGHS) proves
-# the optimum for few forwarding nodes; for more, compute nodes are moved one by one while that helps. No
-# mapping carries
-# more than the maximum flow, which may split a compute node.
+# forwarding node can serve the most of. (Gains are concave.) With limited reach, a mixed integer program (HiGHS) proves
+# the optimum for few forwarding nodes; for more, compute nodes are moved one by one while that helps. No mapping
+# carries more than the maximum flow, which may split a compute node.
 
 FEW: Final = 24
 """Most forwarding nodes for which the best mapping is proved."""
@@ -107,9 +104,7 @@ def _better(
     return second if path_layers.carried(second[1]) > path_layers.carried(first[1]) + _ALIKE else first
 
 
-def _dealt(
-    sums: dict[int, float], room: Floats, order: Sequence[int] | Ints, nodes: int
-) -> dict[int, int]:
+def _dealt(sums: dict[int, float], room: Floats, order: Sequence[int] | Ints, nodes: int) -> dict[int, int]:
     """Assign compute nodes where they are served completely, and the rest where the largest part of one is."""
     units = np.minimum(room, 1.0) * nodes
     whole = np.floor(units + 1e-6).astype(np.int64)
@@ -317,9 +312,10 @@ def _prefetch(
     known = [size for fwd in forwarders if (size := buffers[fwd]) is not None]
     if len(known) < len(forwarders) or not known:
         return "prefetch_buffer of its forwarding nodes is not in the snapshot"
-    chunk = prefetch_chunk(min(known), len(known), reads.files)
-    if reads.request >= chunk:
-        return f"reads of {format_bytes(reads.request)} are not smaller than the chunk of {format_bytes(chunk)}"
+    request, files = reads
+    chunk = prefetch_chunk(min(known), len(known), files)
+    if request >= chunk:
+        return f"reads of {format_bytes(request)} are not smaller than the chunk of {format_bytes(chunk)}"
     if not network.forwarding.knows_loads:
         return "the load of its forwarding nodes is not known"
     load = float(network.loads()[0][list(forwarders)].max())

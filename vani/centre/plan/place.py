@@ -413,8 +413,7 @@ def plan_place(
     """
     settings = plans.PlaceSettings.of(settings, **fields)
     given_jobs = documents.loaded("jobs", jobs, Jobs)
-    state = documents.loaded("snapshot", snapshot, Snapshot)
-    documents.refuse_old(state.document, max_age, now, state.where)
+    state = documents.loaded_snapshot(snapshot, max_age, now)
     files = documents.layout_files_of(given_jobs.document, given_jobs.folder)
     layouts = [documents.plan_input("layout", path) for path in dict.fromkeys(files.values())]
     return place(

@@ -16,13 +16,11 @@ from vani.centre.plan.simulate.machine import in_turn
 
 # Algorithm 1 of Tarazu as printed: a minimum-cost maximum flow from requests to targets.
 #
-# An arc from a request to a target costs the load of the target's server, and an arc from a target to the
-# sink costs the
-# target's own cost. Neither depends on the request or on the number of stripes. The flow of least cost is therefore
-# greedy: the cheapest target takes as many requests as it may, then the next. (The feasible flows form a
-# polymatroid, for
-# which greedy is exact.) All stripes of a batch pile up on the cheapest targets. Each target takes the requests with
-# most stripes left, which leaves most choice for the remaining targets.
+# An arc from a request to a target costs the load of the target's server, and an arc from a target to the sink costs
+# the target's own cost. Neither depends on the request or on the number of stripes. The flow of least cost is therefore
+# greedy: the cheapest target takes as many requests as it may, then the next. (The feasible flows form a polymatroid,
+# for which greedy is exact.) All stripes of a batch pile up on the cheapest targets. Each target takes the requests
+# with most stripes left, which leaves most choice for the remaining targets.
 
 def cheapest(counts: Sequence[int], costs: Floats, capacity: Ints) -> list[list[int]]:
     """Targets of each request in the order of assignment; fewer than its stripes if the targets run out.

@@ -20,11 +20,10 @@ from vani.centre.columns import Floats, Ints
 from vani.centre.plan.placement.layouts import BUFFERED, Extent, sized
 from vani.centre.plan.placement.search import Targets
 from vani.centre.plan.schema.plans import AllocatorRange, Answer, OstCosts, PlacedExtent, PlaceSettings, Range
-from vani.centre.plan.schema.scenario import Machine as Figures
-from vani.centre.plan.schema.scenario import Placement
+from vani.centre.plan.schema.scenario import Machine, Placement
 from vani.centre.plan.simulate import machine as machines
 from vani.centre.plan.simulate.events import run
-from vani.centre.plan.simulate.flows import build
+from vani.centre.plan.simulate.flows import Builder
 from vani.centre.plan.simulate.jobs import Choices, Job, job_of_creations
 from vani.models.pfl import Layout
 from vani.units import counted, format_bytes, format_share
@@ -114,7 +113,7 @@ class Trials:
                 moved += sum(creation.size for creation in creations)
         target = None if has_rates(snapshot) else rate
         machine = machines.machine_of(
-            Figures(snapshot="snapshot", target=target, process=machines.PAGE_CACHE_RATE),
+            Machine(snapshot="snapshot", target=target, process=machines.PAGE_CACHE_RATE),
             nodes=max(1, sum(job.nodes for job in runs)),
             snapshot=snapshot,
         )
@@ -188,8 +187,8 @@ class Trials:
 
     def _run(self, placer: machines.Placer, choices: Choices) -> float | None:
         pieces: Pieces = "contiguous" if self.settings.method == "tarazu" else "in_turn"
-        built = build(self.jobs, self.machine, placer, choices, pieces=pieces, serial=False)
-        end = run(built.work, built.resources, tolerance=_TOLERANCE).phase_end.max(initial=0.0)
+        built = Builder(self.jobs, self.machine, placer, choices, pieces, serial=False).built()
+        end = run(built.work, tolerance=_TOLERANCE).phase_end.max(initial=0.0)
         return float(end) if np.isfinite(end) else None
 
 

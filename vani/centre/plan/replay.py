@@ -96,11 +96,8 @@ class Life:
         self.option, self._period_s = option, clock
         self.end_s = clock + (self.left / self.rate if self.rate else math.inf)
         if self.end_s > LONGEST:
-            raise InputError(
-                f"would not end within {LONGEST:g} s at {format_rate(self.rate)}",
-                where=f"job {self.offer.job.name}",
-                todo="check its bytes and its curve",
-            )
+            what = f"would not end within {LONGEST:g} s at {format_rate(self.rate)}"
+            raise InputError(what, where=f"job {self.offer.job.name}", todo="check its bytes and its curve")
 
 
 Share = Callable[[Sequence[Life], float], Sequence[Option]]
@@ -225,11 +222,8 @@ def replay(given: ForwardInputs, *, nodes: int, poll_s: float, compare: bool = F
             other = "or use the nearest pattern, however far (--estimate nearest)"
             if pattern_of(offer.job) is None or given.estimate == "none":
                 other = "or a pattern and the number of its processes"
-            raise InputError(
-                f"its run time is not known: {offer.lack}",
-                where=f"job {offer.job.name}",
-                todo=f"give it a curve, {other}",
-            )
+            what = f"its run time is not known: {offer.lack}"
+            raise InputError(what, where=f"job {offer.job.name}", todo=f"give it a curve, {other}")
 
     def run(policy: plans.Policy) -> Replayed:
         share = _share(settings.model_copy(update={"policy": policy}))
@@ -263,11 +257,8 @@ def replay(given: ForwardInputs, *, nodes: int, poll_s: float, compare: bool = F
 def _refuse_unfit(job: PlannedJob, nodes: int) -> None:
     at = f"job {job.name}"
     if job.nodes > nodes:
-        raise InputError(
-            f"has {counted(job.nodes, 'node')}, the machine {nodes:,}: it would never start",
-            where=at,
-            todo="give a larger --nodes",
-        )
+        what = f"has {counted(job.nodes, 'node')}, the machine {nodes:,}: it would never start"
+        raise InputError(what, where=at, todo="give a larger --nodes")
     # Less than a byte counts as nothing and would take no time.
     if job.bytes is None or job.bytes < 1:
         raise InputError("has no bytes, so its end is not known", where=at, todo="give what it reads and writes")
@@ -288,12 +279,9 @@ def _share(settings: plans.ForwardSettings) -> Share:
                 else by_policy(settings.policy, request)
             )
         except InputError as error:
-            raise InputError(
-                f"{error.what}, those that run {format_seconds(clock)} after the first submission "
-                f"({', '.join(offer.job.name for offer in offers[:3])}{', ...' if len(offers) > 3 else ''})",
-                where=error.where,
-                todo=f"for these {error.todo}",
-            ) from None
+            what = f"{error.what}, those that run {format_seconds(clock)} after the first submission "
+            what += f"({', '.join(offer.job.name for offer in offers[:3])}{', ...' if len(offers) > 3 else ''})"
+            raise InputError(what, where=error.where, todo=f"for these {error.todo}") from None
         for offer, choice in zip(offers, chosen, strict=True):
             if isinstance(choice, str):
                 what = f"{settings.policy} cannot serve it: {choice}"
@@ -406,11 +394,8 @@ def plan_replay(
     machine = system_of(system)
     nodes = settings.nodes or (None if machine is None else machine.compute.nodes)
     if nodes is None:
-        raise InputError(
-            "is needed to replay a queue" if machine is None else f"is not known of {machine.name}",
-            where="--nodes",
-            todo="give the number of compute nodes of the machine",
-        )
+        what = "is needed to replay a queue" if machine is None else f"is not known of {machine.name}"
+        raise InputError(what, where="--nodes", todo="give the number of compute nodes of the machine")
     if 0 < settings.poll < 0.001:
         raise InputError(f"is {settings.poll:g}", where="--poll", todo="give seconds, 0 or 0.001 to 1e9")
     given = forward_inputs(jobs, settings, machine)

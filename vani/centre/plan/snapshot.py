@@ -8,8 +8,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
+from pydantic import ValidationError
+
 from vani.centre.plan.schema.snapshot import Missing, Snapshot
 from vani.errors import InputError
+from vani.schema.document import read_bytes
 from vani.schema.settings import PathLike
 from vani.units import KiB
 
@@ -203,8 +206,7 @@ def read_lfs_df(text: str, figures: Figures, where: str) -> bool:
 
 # Prometheus text format: metrics of Lustre exporters and of the node exporter.
 #
-# Names are those of HPE's and Whamcloud's exporters (kilobytes) and of later ones (kibibytes), which all mean
-# KiB, and
+# Names are those of HPE's and Whamcloud's exporters (kilobytes) and of later ones (kibibytes), which all mean KiB, and
 # of Prometheus' node exporter. The label `instance` identifies a server in federated pages.
 
 _METRIC: Final = re.compile(r"^(?P<name>[A-Za-z_:][\w:]*)(?:\{(?P<labels>.*)\})?\s+(?P<value>\S+)(?:\s+-?\d+)?\s*$")
@@ -290,25 +292,9 @@ _NO_FIGURE: Final = re.compile(rb"[0-9]{400}")
 """No figure of a machine has this many digits, and Python refuses to read some thousands."""
 
 
-def read_snapshot(
-    files: Sequence[tuple[Path, str | None]], *, time: datetime | None = None, file_system: str | None = None
+def _read_snapshot(
+    files: Sequence[tuple[Path, str | None]], time: datetime | None, file_system: str | None
 ) -> Snapshot:
-    """Make a snapshot; missing figures are listed under `no_data`.
-
-    Parameters
-    ----------
-    files
-        Files, each with the server that printed it; None for a client or an unknown server.
-    time
-        Time of printing; None uses the oldest file's modification time.
-    file_system
-        The file system whose OSTs are wanted; None if there is only one.
-
-    Raises
-    ------
-    InputError
-        A file cannot be read or has no figures, there are several file systems, or figures are impossible.
-    """
     figures = Figures()
     for path, server in files:
         text = _text(path)
@@ -321,11 +307,8 @@ def read_snapshot(
             read_proc_files(text, figures, server),
         ]
         if not any(known):
-            raise InputError(
-                "has no figures for a snapshot",
-                where=path,
-                todo="give what `lfs df`, `lctl get_param`, an exporter of Prometheus or /proc/loadavg printed",
-            )
+            todo = "give what `lfs df`, `lctl get_param`, an exporter of Prometheus or /proc/loadavg printed"
+            raise InputError("has no figures for a snapshot", where=path, todo=todo)
         if server is None and (figures.nameless.load is not None or figures.nameless.memory is not None):
             raise InputError("has a server's load without its name", where=path, todo=f"give it as NAME={path}")
     taken = time or datetime.fromtimestamp(min(int(path.stat().st_mtime) for path, _ in files), tz=UTC)
@@ -334,16 +317,7 @@ def read_snapshot(
 
 
 def _text(path: Path) -> str:
-    try:
-        with path.open("rb") as file:
-            content = file.read(_MAX_BYTES + 1)
-    except FileNotFoundError:
-        raise InputError("no such file", where=path) from None
-    except (OSError, ValueError) as error:
-        why = getattr(error, "strerror", None) or error
-        raise InputError(f"cannot be read ({why})", where=path) from error
-    if len(content) > _MAX_BYTES:
-        raise InputError(f"is longer than {_MAX_BYTES >> 20} MiB", where=path, todo="give only the lines of OSTs")
+    content = read_bytes(path, most=_MAX_BYTES, todo="give the lines of OSTs that Lustre printed")
     if (match := _NO_FIGURE.search(content)) is not None:
         line = content.count(b"\n", 0, match.start()) + 1
         raise InputError("a number has hundreds of digits", where=f"{path}:{line}", todo="check its source")
@@ -442,19 +416,15 @@ def plan_snapshot(
     InputError
         A file cannot be read or has no figures, there are several file systems, or figures are impossible.
     """
-    from pydantic import ValidationError  # noqa: PLC0415 - loads the models
-
     if not files:
         raise InputError("no file to read", todo="give what `lfs df` or `lctl get_param` printed")
     try:
-        return read_snapshot([named_file(file) for file in files], time=time, file_system=file_system)
+        return _read_snapshot([named_file(file) for file in files], time, file_system)
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(map(str, first["loc"]))
-        raise InputError(
-            f"{place} is {str(first['input'])[:80]!r}: {first['msg']}",
-            todo="correct the files or their names",
-        ) from None
+        what = f"{place} is {str(first['input'])[:80]!r}: {first['msg']}"
+        raise InputError(what, todo="correct the files or their names") from None
 
 
 def named_file(given: PathLike) -> tuple[Path, str | None]:

@@ -266,11 +266,8 @@ def model_evaluate(
     if small.all() or not small.any():
         which = "no" if small.all() else "all"
         known_scales = ", ".join(f"{scale:g}" for scale in np.unique(scales)[:20])
-        raise InputError(
-            f"{which} samples are larger than {limit:g}",
-            where="--up-to",
-            todo=f"{measurements.scale} has {known_scales}",
-        )
+        what = f"{which} samples are larger than {limit:g}"
+        raise InputError(what, where="--up-to", todo=f"{measurements.scale} has {known_scales}")
     known, unsure = (prepared(some, settings.system) for some in (measurements.samples, measurements.unconverged))
     train, test = known.only(small), known.only(~small)
     chosen = choose(train, scales[small])
@@ -298,19 +295,13 @@ def _refuse_few(measurements: Measured) -> None:
     """Raise an error that explains too few samples: they have not converged, or are fewer than the columns need."""
     count, unsure = len(measurements.samples), len(measurements.unconverged)
     if count < LEAST and unsure:
-        raise InputError(
-            f"{unsure:,} of {count + unsure:,} samples have not converged",
-            where=measurements.where,
-            todo="repeat these writes more often, or lower --confidence",
-        )
+        what = f"{unsure:,} of {count + unsure:,} samples have not converged"
+        raise InputError(what, where=measurements.where, todo="repeat these writes more often, or lower --confidence")
     columns = [*measurements.samples.numbers.values(), *measurements.samples.words.values()]
     differ = sum(len(set(column.tolist())) > 1 for column in columns)
     if LEAST <= count <= differ:
-        raise InputError(
-            f"{count:,} samples differ in {differ:,} columns: any model would fit them",
-            where=measurements.where,
-            todo="measure more writes, or leave columns out",
-        )
+        what = f"{count:,} samples differ in {differ:,} columns: any model would fit them"
+        raise InputError(what, where=measurements.where, todo="measure more writes, or leave columns out")
 
 
 def _known(method: str | None) -> Sequence[str] | None:
@@ -323,9 +314,6 @@ def _known(method: str | None) -> Sequence[str] | None:
 
 def _refuse_unexplained(best: Fitted, where: str) -> None:
     if not (best.low >= 1 / MAX_WIDTH and best.high <= MAX_WIDTH):
-        raise InputError(
-            f"no method explains the largest scale: the best, {best.method}, is off by a factor of "
-            f"{max(1 / best.low, best.high):.1f}; no model is written",
-            where=where,
-            todo="measure more scales, or leave out writes that are cached in memory",
-        )
+        what = f"no method explains the largest scale: the best, {best.method}, is off by a factor of "
+        what += f"{max(1 / best.low, best.high):.1f}; no model is written"
+        raise InputError(what, where=where, todo="measure more scales, or leave out writes that are cached in memory")

@@ -490,11 +490,8 @@ def search(samples: Samples, scale: Floats, known: Kinds, *, relative: bool) -> 
             if best is None or error < best[0] * (1 - 1e-9):
                 best = error, coefficients, tuple(scales[list(subset)].tolist()), shrinkage
     if best is None:
-        raise InputError(
-            "too few samples besides the validation samples, or samples that differ too much",
-            where="Lasso",
-            todo="measure more writes, or another --method",
-        )
+        what = "too few samples besides the validation samples, or samples that differ too much"
+        raise InputError(what, where="Lasso", todo="measure more writes, or another --method")
     _, coefficients, chosen, shrinkage = best
     slopes = coefficients[1:] / width
     return {
@@ -555,9 +552,7 @@ def _held_out(scale: Floats) -> Flags:
     return held_out
 
 
-def _gram(
-    matrix: Floats, seconds: Floats, weights: Floats, used: Flags
-) -> tuple[Floats, Floats, float]:
+def _gram(matrix: Floats, seconds: Floats, weights: Floats, used: Flags) -> tuple[Floats, Floats, float]:
     weighted = matrix[used] * weights[used, None]
     return weighted.T @ weighted, weighted.T @ (seconds[used] * weights[used]), float(used.sum())
 

@@ -232,11 +232,8 @@ def profile_write_time(profile: Profile, model: PathLike) -> WriteTimePrediction
     }
     for name in (*known.columns, *known.words):
         if columns.get(name) is None:
-            raise InputError(
-                f"the model needs {one_line(name)}, which this profile does not have",
-                where="--model",
-                todo="use `vani model predict`, or fit a model without it",
-            )
+            what = f"the model needs {one_line(name)}, which this profile does not have"
+            raise InputError(what, where="--model", todo="use `vani model predict`, or fit a model without it")
     return fitted_write_time(known, {name: columns[name] or 0 for name in known.columns})
 
 

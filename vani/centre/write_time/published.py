@@ -17,11 +17,9 @@ from vani.units import first_of, format_seconds
 
 # Features of a write as in section III-A of Xie et al. (IPDPS 2019).
 #
-# n nodes with m processes each write K megabytes per process to separate files; W is Lustre's stripe count.
-# Each stage of
-# the path gives aggregate load, load skew and resources in use, plus their reciprocals. Neighbouring stages give
-# products, and three more features represent interference. The paper counts 41 features for GPFS and 30 for
-# Lustre. 40
+# n nodes with m processes each write K megabytes per process to separate files; W is Lustre's stripe count. Each stage
+# of the path gives aggregate load, load skew and resources in use, plus their reciprocals. Neighbouring stages give
+# products, and three more features represent interference. The paper counts 41 features for GPFS and 30 for Lustre. 40
 # and 27 of them are distinct: n / (m n K) is 1 / (m K), and Lustre's n and 1 / (m n K) occur twice.
 #
 # A megabyte is whatever unit the caller uses, as long as K, GPFS's block and Lustre's stripe size share it.
@@ -184,8 +182,7 @@ LOADS = frozenset(
 
 # How a job's nodes share the components on the way to the file system: routers, links, bridges, I/O nodes.
 #
-# The scheduler's placement decides that, and it changes the load of the busiest router by orders of
-# magnitude. If it is
+# The scheduler's placement decides that, and it changes the load of the busiest router by orders of magnitude. If it is
 # unknown, there are two extremes: *packed*, with as few components as possible, and *spread*, with as many.
 
 @dataclass(frozen=True)
@@ -223,11 +220,9 @@ def groups_of(behind: Iterable[str]) -> Groups:
 
 # The models of Cetus and Titan as printed by Xie et al. (IPDPS 2019, table V), with every term.
 #
-# Exponents that the scan of the paper lost are restored; the rates that the coefficients imply agree with the
-# hardware
-# (1.94 GB/s per I/O node, 3.4 GB/s per router). The printed table leaves one cell of Titan's row empty;
-# coefficients are
-# assigned to features in column order.
+# Exponents that the scan of the paper lost are restored; the rates that the coefficients imply agree with the hardware
+# (1.94 GB/s per I/O node, 3.4 GB/s per router). The printed table leaves one cell of Titan's row empty; coefficients
+# are assigned to features in column order.
 
 _NOMINAL: Final = 0.9
 

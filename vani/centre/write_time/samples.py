@@ -100,12 +100,9 @@ def joined(parts: Sequence[tuple[str | Path, Writes]]) -> Writes:
             missing = (set(here.numbers) - set(there.numbers)) | (set(here.words) - set(there.words))
             if missing:
                 name = one_line(min(missing))
-                raise InputError(
-                    f"has no {'such ' if name in (*there.numbers, *there.words) else ''}column {name!r} "
-                    f"as {path_here} has",
-                    where=path_there,
-                    todo="add it, or fit the files apart",
-                )
+                what = f"has no {'such ' if name in (*there.numbers, *there.words) else ''}column {name!r} "
+                what += f"as {path_here} has"
+                raise InputError(what, where=path_there, todo="add it, or fit the files apart")
     if sum(len(part) for _, part in parts) > MAX_WRITES:
         raise InputError(f"more than {MAX_WRITES:,} writes", where=parts[-1][0], todo="leave some out")
     return Writes(
@@ -340,11 +337,8 @@ def _moved(test: _Test, mib_per_s: float, seconds: float, path: Path) -> float:
         return float(test.size)
     if test.deadline:
         return moved
-    raise InputError(
-        f"{seconds:g} s at {mib_per_s:g} MiB/s are {format_bytes(moved)}, its file has {format_bytes(test.size)}",
-        where=path,
-        todo="leave it out: it is damaged",
-    )
+    what = f"{seconds:g} s at {mib_per_s:g} MiB/s are {format_bytes(moved)}, its file has {format_bytes(test.size)}"
+    raise InputError(what, where=path, todo="leave it out: it is damaged")
 
 
 def _of_json(text: str, path: Path) -> Iterator[tuple[_Test, float, float]]:
@@ -365,11 +359,8 @@ def _of_json(text: str, path: Path) -> Iterator[tuple[_Test, float, float]]:
                 if result["access"] == "write":
                     yield known, *_checked(result["bwMiB"], result["totalTime"], where=where)
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
-        raise InputError(
-            f"is not IOR's JSON ({type(error).__name__}: {one_line(str(error))[:60]})",
-            where=path,
-            todo="write it by `-O summaryFormat=JSON`",
-        ) from None
+        what = f"is not IOR's JSON ({type(error).__name__}: {one_line(str(error))[:60]})"
+        raise InputError(what, where=path, todo="write it by `-O summaryFormat=JSON`") from None
 
 
 def _flat(results: list[Any]) -> Iterator[Mapping[str, Any]]:
@@ -397,11 +388,8 @@ def _of_text(text: str, path: Path) -> Iterator[tuple[_Test, float, float]]:
                 yield test, *_checked(row["bw(MiB/s)"], row["total(s)"], where=where)
                 rows += 1
             elif not _is_summary(text, line):
-                raise InputError(
-                    f"{len(cells)} figures where IOR prints {len(titles)}: it is cut off or damaged",
-                    where=where,
-                    todo="leave it out, or run IOR to its end",
-                )
+                what = f"{len(cells)} figures where IOR prints {len(titles)}: it is cut off or damaged"
+                raise InputError(what, where=where, todo="leave it out, or run IOR to its end")
         elif not titles or line.startswith(("Options", "Summary:", "Test ")):
             if line.startswith(("Options", "Summary:")):
                 options, titles = {}, []
@@ -426,11 +414,8 @@ def _of_options(options: Mapping[str, Any], where: str) -> _Test:
     try:
         return _known(settings, request=_size(settings["xfersize"]), each=0, where=where)
     except (KeyError, ValueError, OverflowError) as error:
-        raise InputError(
-            f"IOR's options are damaged or missing ({one_line(str(error))[:60]})",
-            where=where,
-            todo="leave it out, or let IOR print them",
-        ) from None
+        what = f"IOR's options are damaged or missing ({one_line(str(error))[:60]})"
+        raise InputError(what, where=where, todo="leave it out, or let IOR print them") from None
 
 
 def _known(settings: Mapping[str, Any], *, request: int, each: int, where: str) -> _Test:
@@ -529,11 +514,8 @@ def writes_of(runs: Sequence[StoredRun], where: str) -> Writes:
     """
     used = [run for run in runs if _is_sample(run)]
     if not used:
-        raise InputError(
-            f"none of {len(runs):,} runs writes, hardly reads, and has its time",
-            where=where,
-            todo="name another application, or measure with IOR",
-        )
+        what = f"none of {len(runs):,} runs writes, hardly reads, and has its time"
+        raise InputError(what, where=where, todo="name another application, or measure with IOR")
     size = _rounded([float(run.bytes_written or 0) for run in used])
     numbers = {"processes": np.array([float(run.processes) for run in used]), "bytes": size}
     if all(run.writes for run in used):

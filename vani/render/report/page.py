@@ -8,7 +8,7 @@ import hashlib
 import re
 import xml.etree.ElementTree as ET
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import cache
 from importlib.resources import files
@@ -176,10 +176,10 @@ def _safe(value: Any) -> Any:
     return value
 
 
-@cache
-def _environment() -> Environment:
-    environment = Environment(
-        loader=FunctionLoader(_template),
+def html_environment(template_of: Callable[[str], str]) -> Environment:
+    """An environment for templates of HTML, from a function from the name of a template to its text."""
+    return Environment(
+        loader=FunctionLoader(template_of),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
@@ -189,6 +189,11 @@ def _environment() -> Environment:
             one_line(value) if isinstance(value, str) and not hasattr(value, "__html__") else value
         ),
     )
+
+
+@cache
+def _environment() -> Environment:
+    environment = html_environment(_template)
     environment.filters |= {
         "prose": _prose,
         "clip": clip,

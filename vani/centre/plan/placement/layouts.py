@@ -18,10 +18,8 @@ from vani.units import MiB
 # The bytes of a file on each stripe, by component of its layout.
 #
 # Tarazu cuts a component into one piece per stripe (section 5.5.2): stripe size = length / stripes, rounded up to an
-# even multiple of 64 KiB (equations 2 and 3). Lustre refuses some of these sizes: a component must end at a
-# multiple of
-# its stripe size, and a stripe must be smaller than 4 GiB. `settable` is the largest size that Lustre accepts
-# and that
+# even multiple of 64 KiB (equations 2 and 3). Lustre refuses some of these sizes: a component must end at a multiple of
+# its stripe size, and a stripe must be smaller than 4 GiB. `settable` is the largest size that Lustre accepts and that
 # puts the same bytes on each stripe. Other plans choose the size from how the file is written (`stripe_size`).
 #
 # Lustre counts stripes from the beginning of the file, not of the component (`lov_stripe_number` in the release).

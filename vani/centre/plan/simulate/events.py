@@ -147,15 +147,6 @@ _GONE: Final = 1e-9
 
 
 @dataclass(frozen=True)
-class Resources:
-    """Capacity and kind of each shared resource, shape (resources,). `kinds` is the number of kinds."""
-
-    capacity: Floats
-    kind: Ints
-    kinds: int
-
-
-@dataclass(frozen=True)
 class Phase:
     """Flows that begin together: `delay` seconds after the end of phase `after`, but not before `at`.
 
@@ -180,8 +171,9 @@ class Change:
 
 @dataclass(frozen=True)
 class Workload:
-    """Flows, each a chain of segments that run one after another.
+    """Flows, each a chain of segments that run one after another, and the resources that they share.
 
+    `capacity` and `kind` (of `kinds`) describe each resource, shape (resources,).
     Flow `f` has the segments from `chain[f, 0]` to before `chain[f, 1]`, which flows of several phases may share.
     `amount[s]` is the amount that each flow moves in segment `s`, and `use` its load on resources. Row `f` represents
     `count[f]` equal flows. `is_bytes[s]` is false for operations and for bytes that another segment of the flow counts.
@@ -194,6 +186,9 @@ class Workload:
     count: Ints
     phases: Sequence[Phase]
     jobs: int
+    capacity: Floats
+    kind: Ints
+    kinds: int
 
 
 @dataclass
@@ -217,12 +212,7 @@ class SimulatedRun:
 
 
 def run(
-    work: Workload,
-    resources: Resources,
-    changes: Sequence[Change] = (),
-    *,
-    tolerance: float = 0.0,
-    keep_steps: bool = False,
+    work: Workload, changes: Sequence[Change] = (), *, tolerance: float = 0.0, keep_steps: bool = False
 ) -> SimulatedRun:
     """Run until all flows end, or until no flow can make progress.
 
@@ -234,23 +224,15 @@ def run(
     keep_steps
         Keep the steps between events.
     """
-    return _Clock(work, resources, changes, tolerance, keep_steps).run()
+    return _Clock(work, changes, tolerance, keep_steps).run()
 
 
 class _Clock:
-    def __init__(
-        self,
-        work: Workload,
-        resources: Resources,
-        changes: Sequence[Change],
-        tolerance: float,
-        keep_steps: bool,
-    ) -> None:
+    def __init__(self, work: Workload, changes: Sequence[Change], tolerance: float, keep_steps: bool) -> None:
         flows, self.work = len(work.count), work
-        self.capacity = resources.capacity.copy()
-        self.full = resources.capacity
-        self.kind_of = np.append(resources.kind, resources.kinds)
-        self.steps = Steps(resources.kind, resources.kinds) if keep_steps else None
+        self.capacity, self.full = work.capacity.copy(), work.capacity
+        self.kind_of = np.append(work.kind, work.kinds)
+        self.steps = Steps(work.kind, work.kinds) if keep_steps else None
         self.changes = sorted(changes, key=lambda change: (change.time, change.resource))
         self.changed = 0
         self.tolerance = tolerance
@@ -271,7 +253,7 @@ class _Clock:
                 self.due.append((max(phase.at, 0.0) + phase.delay, number))
             else:
                 self.followers.setdefault(phase.after, []).append(number)
-        phases, bound = len(work.phases), np.zeros((work.jobs, resources.kinds + 1))
+        phases, bound = len(work.phases), np.zeros((work.jobs, work.kinds + 1))
         begin, end, begun, ended = (np.full(rows, math.nan) for rows in (flows, flows, phases, phases))
         self.result = SimulatedRun(begin, end, begun, ended, np.zeros(work.jobs), np.zeros(len(self.full)), bound)
 
@@ -356,9 +338,8 @@ class _Clock:
         moved = np.where(over, self.rest[active], rates * step)
         self.rest[active] -= moved
         lengths = np.diff(use.first)
-        carried = np.bincount(
-            use.resource, use.load * np.repeat(moved, lengths), minlength=len(self.full)
-        ).astype(np.float64)
+        each = use.load * np.repeat(moved, lengths)
+        carried = np.bincount(use.resource, each, minlength=len(self.full)).astype(np.float64)
         jobs = self.job_of[active]
         bytes_moved = np.where(work.is_bytes[self.at[active]], moved * work.count[active], 0.0)
         by_job = np.bincount(jobs, bytes_moved, minlength=work.jobs).astype(np.float64)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
@@ -11,7 +11,7 @@ import numpy as np
 
 from vani.centre.columns import Floats, Ints
 from vani.centre.plan.simulate import machine as machines
-from vani.centre.plan.simulate.events import Phase, Resources, Usage, Workload
+from vani.centre.plan.simulate.events import Phase, Usage, Workload
 from vani.centre.plan.simulate.jobs import Choices, Job
 from vani.errors import InputError
 
@@ -19,17 +19,16 @@ if TYPE_CHECKING:
     from vani.centre.plan.schema.plans import PlacedExtent
     from vani.centre.plan.schema.scenario import Pieces, ScenarioPhase
 
-# A workload that is ready to run, with its resources.
+# A workload that is ready to run.
 
 @dataclass(frozen=True)
 class Built:
-    """A workload with its resources.
+    """A workload with the meaning of its resources and phases.
 
     `place_of` is the index of the first resource of each kind. `direction` is the operation of each phase, or None.
     """
 
     work: Workload
-    resources: Resources
     place_of: dict[str, int]
     direction: list[str | None]
     placer: machines.Placer
@@ -107,53 +106,18 @@ _Leg = tuple[str, Ints, Floats]
 """Kind of resource, members, and the share of the bytes that passes each member."""
 
 
-def build(
-    jobs: Sequence[Job],
-    machine: machines.Machine,
-    placer: machines.Placer,
-    choices: Choices,
-    *,
-    pieces: Pieces,
-    serial: bool,
-    layout: int | str | None = None,
-    where: str = "scenario",
-) -> Built:
-    """Build the resources and flows of a simulation.
-
-    Parameters
-    ----------
-    layout
-        Layout of all files, which overrides that of the phases.
-
-    Raises
-    ------
-    InputError
-        There are too many flows, a plan names a missing target, or nothing limits the rate of some bytes.
-    """
-    return _Builder(jobs, machine, placer, choices, pieces, serial, layout, where).built()
-
-
 @dataclass
-class _Rows:
-    """Columns of the segments built so far."""
+class Builder:
+    """Builds the resources and flows of a simulation. `layout` of all files overrides that of the phases."""
 
-    resource: list[Ints] = field(default_factory=list)
-    load: list[Floats] = field(default_factory=list)
-    amount: list[float] = field(default_factory=list)
-    cap: list[float] = field(default_factory=list)
-    is_bytes: list[bool] = field(default_factory=list)
-
-
-@dataclass
-class _Builder:
     jobs: Sequence[Job]
     machine: machines.Machine
     placer: machines.Placer
     choices: Choices
     pieces: Pieces
     serial: bool
-    layout: int | str | None
-    where: str
+    layout: int | str | None = None
+    where: str = "scenario"
 
     def __post_init__(self) -> None:
         capacity = {kind: stage.share for kind, stage in self.machine.stages.items()}
@@ -163,7 +127,8 @@ class _Builder:
         self.locks: list[float] = []
         """Passes per second of each shared file's locks."""
         self.position = {int(index): n for n, index in enumerate(self.machine.targets.index)}
-        self.rows = _Rows()
+        self.rows: list[tuple[Ints, Floats, float, float, bool]] = []
+        """Resources, loads, amount, cap and whether it counts as bytes, of each segment built so far."""
         self.chain: list[tuple[int, int]] = []
         self.count: list[int] = []
         self.phases: list[Phase] = []
@@ -175,31 +140,41 @@ class _Builder:
         self.entries = 0
 
     def built(self) -> Built:
+        """Build everything.
+
+        Raises
+        ------
+        InputError
+            There are too many flows, a plan names a missing target, or nothing limits the rate of some bytes.
+        """
         node = 0
         for number, job in enumerate(self.jobs):
             self.job(number, job, node)
             node += job.nodes
-        rows, capacity = self.rows, self.capacity | {"lock": np.array(self.locks)}
+        resource, load, amount, cap, is_bytes = zip(*self.rows, strict=True) if self.rows else [()] * 5
+        capacity = self.capacity | {"lock": np.array(self.locks)}
         numbers = [machines.KINDS.index(kind) for kind in capacity]
         kinds = np.repeat(numbers, [len(share) for share in capacity.values()])
-        resources = Resources(np.concatenate([*capacity.values()]), kinds, len(machines.KINDS))
-        lengths = [len(resources) for resources in rows.resource]
+        lengths = [len(resources) for resources in resource]
         use = Usage(
             np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64),
-            np.concatenate([*rows.resource, np.zeros(0, dtype=np.int64)]).astype(np.int64),
-            np.concatenate([*rows.load, np.zeros(0)]),
-            np.array(rows.cap),
+            np.concatenate([*resource, np.zeros(0, dtype=np.int64)]).astype(np.int64),
+            np.concatenate([*load, np.zeros(0)]),
+            np.array(cap, dtype=np.float64),
         )
         work = Workload(
             use,
-            np.array(rows.amount),
-            np.array(rows.is_bytes, dtype=bool),
+            np.array(amount, dtype=np.float64),
+            np.array(is_bytes, dtype=bool),
             np.array(self.chain, dtype=np.int64).reshape(-1, 2),
             np.array(self.count, dtype=np.int64),
             self.phases,
             len(self.jobs),
+            np.concatenate([*capacity.values()]),
+            kinds,
+            len(machines.KINDS),
         )
-        return Built(work, resources, self.place_of, self.direction, self.placer, self.clipped, self.has_dom)
+        return Built(work, self.place_of, self.direction, self.placer, self.clipped, self.has_dom)
 
     def job(self, number: int, job: Job, first_node: int) -> None:
         rate = self.choices.rates.get(job.name, job.rate)
@@ -224,11 +199,8 @@ class _Builder:
 
     def _refuse_too_many(self, flows: int) -> None:
         if flows > MAX_FLOWS:
-            raise InputError(
-                f"there are more than {MAX_FLOWS:,} flows",
-                where=self.where,
-                todo="give fewer processes: one can represent all of a node",
-            )
+            what = f"there are more than {MAX_FLOWS:,} flows"
+            raise InputError(what, where=self.where, todo="give fewer processes: one can represent all of a node")
 
     def _chains(
         self, number: int, job: Job, phase: ScenarioPhase, first_node: int, rate: float | None
@@ -250,14 +222,14 @@ class _Builder:
                 chains[alike[key]] = chain, count + 1
                 continue
             alike[key] = len(chains)
-            begin = len(self.rows.amount)
+            begin = len(self.rows)
             metadata = [("metadata", 0, opens)] if opens > 0 and "metadata" in self.machine.stages else []
             for kind, member, amount in (*metadata, *(("lock", *lock) for lock in locks[process])):
                 self._add([(kind, np.array([member]), np.ones(1))], amount, np.inf, reads=False)
             for piece in moved:
                 self._segments(number, job, phase, int(node_of[process]), first_node, piece, rate)
-            if len(self.rows.amount) > begin:
-                chains.append(((begin, len(self.rows.amount)), 1))
+            if len(self.rows) > begin:
+                chains.append(((begin, len(self.rows)), 1))
             else:
                 alike.pop(key)
         return chains
@@ -289,11 +261,8 @@ class _Builder:
             turns = machines.turns_of(own[0] for own in owners)
         planned = [self.choices.extents.get((job.name, path)) for path in paths]
         if self.layout is not None and any(planned):
-            raise InputError(
-                "a variant's `layout` and a plan of OSTs both set the layout of files",
-                where="plans",
-                todo="leave the layout out of the variant, or use it in the plan",
-            )
+            what = "a variant's `layout` and a plan of OSTs both set the layout of files"
+            raise InputError(what, where="plans", todo="leave the layout out of the variant, or use it in the plan")
         sizes = [
             (size, parts if own is None else machines.components_of_plan(own))
             for (size, parts), own in zip(sizes, planned, strict=True)
@@ -354,23 +323,15 @@ class _Builder:
     def _count(self, entries: int) -> None:
         self.entries += entries
         if self.entries > _MAX_ENTRIES:
-            raise InputError(
-                f"flows pass resources more than {_MAX_ENTRIES:,} times",
-                where=self.where,
-                todo="give fewer processes or stripes",
-            )
+            what = f"flows pass resources more than {_MAX_ENTRIES:,} times"
+            raise InputError(what, where=self.where, todo="give fewer processes or stripes")
 
     def _components(self, layout: int | str | None) -> tuple[machines.Component, ...]:
         if layout in self.components:
             return self.components[layout]
         usable = len(self.placer.usable)
-        components = machines.components_of(
-            layout,
-            targets=usable,
-            count=self.machine.stripe_count,
-            size=self.machine.stripe_size,
-            where=self.where,
-        )
+        count, size = self.machine.stripe_count, self.machine.stripe_size
+        components = machines.components_of(layout, targets=usable, count=count, size=size, where=self.where)
         if isinstance(layout, int) and layout > usable:
             self.clipped = True
         self.has_dom |= any(not part.count for part in components)
@@ -399,32 +360,19 @@ class _Builder:
     def _known(self, indexes: Sequence[int], path: str) -> Ints:
         missing = next((index for index in indexes if index not in self.position), None)
         if missing is not None:
-            raise InputError(
-                f"the plan puts {path} on OST {missing}, which is not there",
-                where="plans",
-                todo="give a plan for this machine",
-            )
+            what = f"the plan puts {path} on OST {missing}, which is not there"
+            raise InputError(what, where="plans", todo="give a plan for this machine")
         return np.array([self.position[index] for index in indexes], dtype=np.int64)
 
     def _segments(
-        self,
-        number: int,
-        job: Job,
-        phase: ScenarioPhase,
-        node: int,
-        first_node: int,
-        part: Part,
-        rate: float | None,
+        self, number: int, job: Job, phase: ScenarioPhase, node: int, first_node: int, part: Part, rate: float | None
     ) -> None:
         machine, operation = self.machine, phase.operation
         reads = operation in {"read", "stage_in"}
         near = phase.storage == "burst_buffer" or operation in {"stage_in", "stage_out"}
         if near and "burst_buffer" not in machine.stages:
-            raise InputError(
-                f"job {job.name!r} uses a burst buffer without a known rate",
-                where=self.where,
-                todo="give `machine.burst_buffer`",
-            )
+            what = f"job {job.name!r} uses a burst buffer without a known rate"
+            raise InputError(what, where=self.where, todo="give `machine.burst_buffer`")
         whole, at_node = np.ones(1), np.array([node])
         legs: list[_Leg] = []
         if near:
@@ -445,11 +393,8 @@ class _Builder:
         legs = [leg for leg in legs if leg[0] in machine.stages]
         limited = (rate and part.target) or (cap < np.inf and not machine.is_process_assumed)
         if not legs and not limited:
-            raise InputError(
-                f"nothing on the way of {job.name!r} has a rate: its transfer would take no time",
-                where=self.where,
-                todo="give `machine.target`, `machine.node` or another rate",
-            )
+            what = f"nothing on the way of {job.name!r} has a rate: its transfer would take no time"
+            raise InputError(what, where=self.where, todo="give `machine.target`, `machine.node` or another rate")
         own_rate = [("job", np.array([number]), np.full(1, 1 / rate))] if rate and part.target else []
         steps: list[tuple[list[_Leg], float]] = [([], cap)] if self.serial and cap < np.inf else []
         if self.serial:
@@ -470,16 +415,9 @@ class _Builder:
         return node % self.machine.io_nodes
 
     def _add(
-        self,
-        legs: Sequence[_Leg],
-        amount: float,
-        cap: float,
-        *,
-        reads: bool,
-        near_writes: bool = False,
+        self, legs: Sequence[_Leg], amount: float, cap: float, *, reads: bool, near_writes: bool = False,
         is_bytes: bool = False,
     ) -> None:
-        rows = self.rows
         resources, loads = [], []
         for kind, members, share in legs:
             stage = self.machine.stages.get(kind)
@@ -488,11 +426,7 @@ class _Builder:
             pace = 1.0 if stage is None else stage.pace.of(reads=direction)
             resources.append(self.place_of[kind] + members)
             # A pace of 0 makes the load nearly infinite; only bad figures get here.
-
             loads.append(share / max(pace, 1e-300))
-        rows.resource.append(np.concatenate(resources) if resources else np.zeros(0, dtype=np.int64))
-        rows.load.append(np.concatenate(loads) if loads else np.zeros(0))
-        rows.amount.append(amount)
-        rows.cap.append(cap)
-        rows.is_bytes.append(is_bytes)
-        self._count(len(rows.load[-1]))
+        resource = np.concatenate([*resources, np.zeros(0, dtype=np.int64)])
+        self.rows.append((resource, np.concatenate([*loads, np.zeros(0)]), amount, cap, is_bytes))
+        self._count(len(resource))

@@ -19,8 +19,7 @@ from vani.errors import InputError
 from vani.units import counted, format_bytes
 
 if TYPE_CHECKING:
-    from vani.schema.profile import FileEntity, Profile
-    from vani.schema.profile import Phase as ProfilePhase
+    from vani.schema.profile import FileEntity, Phase, Profile
     from vani.store.read import Store
 
 # Phases of a run, derived from the data calls in a store.
@@ -141,9 +140,8 @@ def _of_files(number: int) -> dict[str, Any]:
 
 # Phases of a run from the times of its files, for sources without the time of each call (Tarazu, section 6.3).
 #
-# The time of a file runs from its first call to its last. Its bytes, metadata operations and time in calls are
-# spread evenly over that time and summed over all files, stretch by stretch. Time in a stretch that is not
-# I/O becomes
+# The time of a file runs from its first call to its last. Its bytes, metadata operations and time in calls are spread
+# evenly over that time and summed over all files, stretch by stretch. Time in a stretch that is not I/O becomes
 # computing before it.
 
 MAX_STRETCHES: Final = 200
@@ -250,11 +248,8 @@ def choices_of(plans: Sequence[Plan], jobs: Collection[str], io_nodes: int) -> C
     choices = []
     for plan in plans:
         if plan.kind not in BY_KIND:
-            raise InputError(
-                f"a plan of kind {plan.kind} decides nothing that is simulated",
-                where="plans",
-                todo=f"these do: {', '.join(BY_KIND)}",
-            )
+            what = f"a plan of kind {plan.kind} decides nothing that is simulated"
+            raise InputError(what, where="plans", todo=f"these do: {', '.join(BY_KIND)}")
         choices.append(BY_KIND[plan.kind](plan, jobs, io_nodes))
     return Choices(
         {job: nodes for choice in choices for job, nodes in choice.io_nodes.items()},
@@ -267,11 +262,8 @@ def choices_of(plans: Sequence[Plan], jobs: Collection[str], io_nodes: int) -> C
 def _forward(plan: ForwardPlan, jobs: Collection[str], io_nodes: int) -> Choices:
     used = plan.after.io_nodes
     if used > io_nodes:
-        raise InputError(
-            f"the plan assigns {used:,} I/O nodes, the machine has {io_nodes:,}",
-            where="plans",
-            todo="give `machine.io_nodes`, or a plan for that machine",
-        )
+        what = f"the plan assigns {used:,} I/O nodes, the machine has {io_nodes:,}"
+        raise InputError(what, where="plans", todo="give `machine.io_nodes`, or a plan for that machine")
     nodes: dict[str, Sequence[int]] = {}
     rates: dict[str, float] = {}
     shared = any(job.shared for job in plan.jobs)
@@ -332,11 +324,8 @@ def refuse_other_paths(choices: Choices, jobs: Sequence[Job], where: str) -> lis
     others = [key for key in choices.extents if key not in written]
     if choices.extents and len(others) == len(choices.extents):
         job, path = others[0]
-        raise InputError(
-            f"the plan places {path} of job {job}, and no job of the scenario writes that",
-            where=where,
-            todo="give the jobs.yaml from which the plan was made",
-        )
+        what = f"the plan places {path} of job {job}, and no job of the scenario writes that"
+        raise InputError(what, where=where, todo="give the jobs.yaml from which the plan was made")
     count = Counter(job for job, _ in others)
     return [(job, f"it does not write {counted(number, 'file')} of the plan of OSTs") for job, number in count.items()]
 
@@ -344,11 +333,8 @@ def refuse_other_paths(choices: Choices, jobs: Sequence[Job], where: str) -> lis
 def _path(plan: PathPlan, jobs: Collection[str], io_nodes: int) -> Choices:
     most = max((part.number for job in plan.jobs for part in job.map), default=-1) + 1
     if most > io_nodes:
-        raise InputError(
-            f"the plan uses I/O node {most:,} of the snapshot, the machine has {io_nodes:,}",
-            where="plans",
-            todo="give `machine.io_nodes`, or a plan for that machine",
-        )
+        what = f"the plan uses I/O node {most:,} of the snapshot, the machine has {io_nodes:,}"
+        raise InputError(what, where="plans", todo="give `machine.io_nodes`, or a plan for that machine")
     nodes = {
         job.name: [part.number for part in job.map for _ in range(part.nodes)]
         for job in plan.jobs
@@ -431,11 +417,8 @@ def jobs_of(
     refuse_twins("job", [job.name for job in all_jobs], where)
     phases = sum(phase.repeat for job in all_jobs for phase in job.phases)
     if phases > MAX_PHASES:
-        raise InputError(
-            f"the jobs have {phases:,} phases, repetitions counted",
-            where=where,
-            todo=f"at most {MAX_PHASES:,} are simulated: use fewer repetitions",
-        )
+        what = f"the jobs have {phases:,} phases, repetitions counted"
+        raise InputError(what, where=where, todo=f"at most {MAX_PHASES:,} are simulated: use fewer repetitions")
     return all_jobs, lacks
 
 
@@ -540,7 +523,7 @@ def _why_none(profile: Profile) -> str:
     return profile.provenance.get("phases", "made with --quick")
 
 
-def _phases_of(phase: ProfilePhase, gap: float, *, shared: bool) -> list[ScenarioPhase]:
+def _phases_of(phase: Phase, gap: float, *, shared: bool) -> list[ScenarioPhase]:
     count = phase.count
     # Similar phases are evenly spaced, and the time between them is computing.
     pause = max(0.0, (phase.end_s - phase.start_s - phase.runtime_s) / (count - 1)) if count > 1 else 0.0

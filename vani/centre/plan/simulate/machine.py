@@ -201,11 +201,8 @@ def _targets(
         return _targets_now(figures, snapshot)
     count = figures.targets or (disk.targets if disk is not None else None)
     if not count:
-        raise InputError(
-            "the machine has no targets",
-            where=where,
-            todo="give `machine.targets`, or a system with targets",
-        )
+        what = "the machine has no targets"
+        raise InputError(what, where=where, todo="give `machine.targets`, or a system with targets")
     servers = min(count, figures.servers or (disk.servers if disk is not None else None) or 1)
     size: float | None = figures.target_size
     if size is None and disk is not None and disk.capacity and disk.targets:

@@ -17,12 +17,11 @@ from vani.centre.plan import inputs as documents
 from vani.centre.plan.forward import files_of_jobs
 from vani.centre.plan.schema import plans as schema
 from vani.centre.plan.schema.jobs import Jobs
-from vani.centre.plan.schema.plans import SimulateOptions, SimulatePlan
 from vani.centre.plan.schema.scenario import Failure, Placement, Scenario, Variant
 from vani.centre.plan.schema.snapshot import Snapshot
 from vani.centre.plan.simulate import jobs as workloads
 from vani.centre.plan.simulate.events import Change, SimulatedRun, most_steps, run
-from vani.centre.plan.simulate.flows import Built, build
+from vani.centre.plan.simulate.flows import Builder, Built
 from vani.centre.plan.simulate.machine import KINDS, RANDOM, Machine, Placer, machine_of
 from vani.centre.plan.simulate.metadata_target import on_metadata_target
 from vani.cli.profile import profile_of
@@ -136,14 +135,14 @@ def play(
     runs, changes, used = [], [], 0.0
     for seed in seeds:
         placer = Placer(machine.targets, placement, seed)
-        built = build(jobs, machine, placer, choices, pieces=pieces, serial=serial, layout=variant.layout, where=where)
+        built = Builder(jobs, machine, placer, choices, pieces, serial, variant.layout, where).built()
         flows = len(built.work.count)
         if flows * len(seeds) > MAX_RUN:
             todo = f"at most {MAX_RUN:,} flows over all seeds: use fewer seeds"
             raise InputError(f"{flows:,} flows with {len(seeds):,} seeds", where=where, todo=todo)
         changes = _changes(failures, machine, built, where)
         used = (0.0 if flows <= EXACT else TOLERANCE) if tolerance is None else tolerance
-        runs.append((built, run(built.work, built.resources, changes, tolerance=used, keep_steps=True)))
+        runs.append((built, run(built.work, changes, tolerance=used, keep_steps=True)))
     return Played(variant, placement, serial, pieces, plans, machine, jobs, choices, runs, changes, used, lacks, notes)
 
 
@@ -204,7 +203,7 @@ def union(begin: Floats, end: Floats) -> float:
 def simulate(
     scenario: Scenario, named: Named, *, tolerance: float | None = None, alone: bool = False,
     inputs: Sequence[schema.PlanInput] = (),
-) -> SimulatePlan:
+) -> schema.SimulatePlan:
     """Simulate all variants of a scenario.
 
     Parameters
@@ -225,7 +224,7 @@ def simulate(
     if alone:
         outcomes = [_with_alone(*pair, scenario, named, tolerance) for pair in zip(outcomes, played, strict=True)]
     last = played[-1]
-    return SimulatePlan(
+    return schema.SimulatePlan(
         version=vani.__version__,
         inputs=list(inputs),
         simulate=schema.SimulateSettings(seeds=scenario.seeds, tolerance=last.tolerance, alone=alone),
@@ -403,10 +402,10 @@ def _why(played: Played, built: Built, run: SimulatedRun, number: int) -> str:
         low, high = built.work.use.first[built.work.chain[flow]]
         resources |= set(built.work.use.resource[low:high].tolist())
     dead = {change.resource for change in played.changes if change.factor == 0.0}
-    dead |= set(np.flatnonzero(built.resources.capacity == 0).tolist())
+    dead |= set(np.flatnonzero(built.work.capacity == 0).tolist())
     names = []
     for resource in sorted(resources & dead):
-        kind = KINDS[built.resources.kind[resource]]
+        kind = KINDS[built.work.kind[resource]]
         names.append(f"{kind} {resource - built.place_of[kind]}")
     return f"{first_of(names, 5)} {'stands' if len(names) == 1 else 'stand'} still" if names else "it never recovers"
 
@@ -456,13 +455,13 @@ _FILES = 1000
 
 def plan_simulate(
     scenario: PathLike | Scenario,
-    settings: SimulateOptions | None = None,
+    settings: schema.SimulateOptions | None = None,
     *,
     store: PathLike | None = None,
     scheduler: SchedulerLike = None,
     progress: Progress | None = None,
     **fields: Any,
-) -> SimulatePlan:
+) -> schema.SimulatePlan:
     """Simulate jobs on a shared machine.
 
     Parameters
@@ -479,7 +478,7 @@ def plan_simulate(
     InputError
         A document cannot be used, or nothing can ever progress.
     """
-    settings = SimulateOptions.of(settings, **fields)
+    settings = schema.SimulateOptions.of(settings, **fields)
     given = documents.loaded("scenario", scenario, Scenario)
     inputs = [given.source]
     with _read(given, inputs, store, scheduler, progress) as named:

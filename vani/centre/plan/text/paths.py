@@ -174,19 +174,11 @@ def path_to_gekkofwd(plan: PathPlan) -> str:
 
 
 def _mapped_hosts(plan: PathPlan) -> Iterator[tuple[str, MappedNodes]]:
-    """Yield each host with its nodes.
-
-    Raises
-    ------
-    InputError
-        The hosts of a job are unknown.
-    """
+    """Yield each host with its nodes."""
     for job in plan.jobs:
         for part in job.map:
             if part.hosts is None:
-                raise InputError(
-                    "its hosts are not known, and a map lists each host",
-                    where=f"job {job.name}",
-                    todo="add `hosts` in jobs.yaml, or write the plan with --format yaml",
-                )
+                what = "its hosts are not known, and a map lists each host"
+                todo = "add `hosts` in jobs.yaml, or write the plan with --format yaml"
+                raise InputError(what, where=f"job {job.name}", todo=todo)
             yield from ((host, part) for host in HostList.parse(part.hosts).names())

@@ -144,11 +144,8 @@ def place_to_script(plan: Plan) -> str:
         The plan is of a kind that a script cannot carry out.
     """
     if plan.kind != "place":
-        raise InputError(
-            f"a plan of kind {plan.kind!r} cannot be written as a script",
-            where="--format",
-            todo="take text, yaml or json",
-        )
+        what = f"a plan of kind {plan.kind!r} cannot be written as a script"
+        raise InputError(what, where="--format", todo="take text, yaml or json")
     return "\n".join(_lines(cast("PlacePlan", plan))) + "\n"
 
 

@@ -18,7 +18,6 @@ from vani.cli.profile import profile
 from vani.cli.sources import JUDGED_FILES
 from vani.errors import VaniError
 from vani.schema import advice as schema
-from vani.schema.advice import Advice
 from vani.schema.settings import PathLike
 from vani.systems import system_of
 from vani.units import format_share
@@ -41,10 +40,10 @@ class LikelyAdvice:
     """The advice on a run of one behaviour, and that behaviour's probability in the next run."""
 
     probability: float
-    advice: Advice
+    advice: schema.Advice
 
 
-def weighed(parts: Sequence[LikelyAdvice], next_run: schema.NextRun) -> Advice:
+def weighed(parts: Sequence[LikelyAdvice], next_run: schema.NextRun) -> schema.Advice:
     """Combine the advice on several behaviours.
 
     A setting is recommended if the behaviours that it suits have a total probability of at least one half. Among
@@ -81,7 +80,7 @@ def weighed(parts: Sequence[LikelyAdvice], next_run: schema.NextRun) -> Advice:
     probability = {key: min(1.0, share) for key, share in support.items()}
     why = "its probability in the next run is only {} only"
     unlikely = [schema.NoRecommendation(rule=key[0], why=why.format(format_share(probability[key]))) for key in dropped]
-    return Advice(
+    return schema.Advice(
         profile=first.profile, system=first.system, damage=first.damage, next_run=next_run,
         recommendations=[_weighed(each, probability[key]) for key in recommended for each in shown[key]],
         no_recommendation=[*first.no_recommendation, *unlikely],
@@ -157,7 +156,7 @@ def advise_next(
     application: str, *, user: str | None = None, processes: int | None = None, db: PathLike | None = None,
     system: PathLike | System | None = None, select: Sequence[str] | None = None, ignore: Sequence[str] | None = None,
     config: PathLike | None = None, files: int | None = JUDGED_FILES,
-) -> Advice:
+) -> schema.Advice:
     """Advise on a run before it starts, for its likely behaviours weighted by probability.
 
     Parameters
@@ -206,7 +205,9 @@ def advise_next(
     if why is None:
         return weighed(parts, next_run)
     no_profile, no_system = schema.ProfileRef(path=None, sha256=""), schema.SystemRef(name=None, sha256="")
-    return Advice(profile=no_profile, system=no_system, next_run=next_run, recommendations=[], no_recommendation=[])
+    return schema.Advice(
+        profile=no_profile, system=no_system, next_run=next_run, recommendations=[], no_recommendation=[]
+    )
 
 
 def _profile_of(behaviour: LikelyBehaviour, db: PathLike | None) -> tuple[Profile, str] | None:

@@ -32,13 +32,8 @@ SURE: Final = 0.9
 """Least probability of a prediction that counts as sure."""
 
 
-@dataclass(frozen=True)
-class ShareRange:
-    """A share, 0..1, with its 95 % bootstrap interval over categories."""
-
-    share: float
-    low: float
-    high: float
+ShareRange = tuple[float, float, float]
+"""A share, 0..1, and the ends of its 95 % bootstrap interval over categories."""
 
 
 @dataclass(frozen=True)
@@ -214,11 +209,8 @@ def shares(right: Flags, category: Ints) -> tuple[ShareRange, ShareRange]:
     of_runs = (drawn @ hits) / (drawn @ runs)
     of_categories = (drawn @ (hits / runs)) / number
     of_run, of_category = float(hits.sum() / runs.sum()), float((hits / runs).mean())
-    return _with_range(of_run, of_runs), _with_range(of_category, of_categories)
-
-
-def _with_range(share: float, drawn: Floats) -> ShareRange:
-    return ShareRange(share, *np.quantile(drawn, (0.025, 0.975)).tolist())
+    ends = [np.quantile(drawn, (0.025, 0.975)).tolist() for drawn in (of_runs, of_categories)]
+    return (of_run, *ends[0]), (of_category, *ends[1])
 
 
 _MAX_RUNS: Final = 100_000
@@ -309,7 +301,7 @@ def _mode_lines(mode: Mode) -> Iterator[str]:
 
 
 def _judged(figure: ShareRange) -> tuple[str, str]:
-    return f"{figure.share:.3f}", f"{figure.low:.2f} to {figure.high:.2f}"
+    return f"{figure[0]:.3f}", f"{figure[1]:.2f} to {figure[2]:.2f}"
 
 
 class EvaluateSettings(HistorySettings):
