@@ -259,6 +259,25 @@ class CountedGroups(CallGroups):
         return Factorized.of(self.phase_file_key)
 
 
+class GroupedCalls(CallColumns):
+    """Calls in groups: what measures need that depend on neither order nor places."""
+
+    @property
+    @abstractmethod
+    def groups(self) -> CountedGroups:
+        """The counted file-system calls."""
+
+    @property
+    @abstractmethod
+    def uncounted_groups(self) -> CallGroups:
+        """Groups of the calls that are not counted: library calls and nested ones."""
+
+    @property
+    @abstractmethod
+    def sizes(self) -> Pairs:
+        """Sizes of each group's data operations with their counts; unknown sizes are omitted."""
+
+
 def group_codes(*columns: NDArray[Any]) -> NDArray[Any]:
     """Number rows so that rows that agree in all columns share a code; integers, shape (n,) each."""
     codes, width = np.zeros(len(columns[0]), np.int64), 1
@@ -284,7 +303,7 @@ _NOT_SHARED = frozenset({"offset", "bytes", "start_ns", "duration_ns"})
 _MOST = np.iinfo(np.int64).max
 
 
-class Batch(CallColumns):
+class Batch(GroupedCalls):
     """The counted file-system calls of a batch: layers posix and stdio, without nested calls.
 
     Attributes are numpy arrays of shape (n,). `file` is -1 if unknown; `offset` and `bytes` are `NO_VALUE`
@@ -428,7 +447,6 @@ class Batch(CallColumns):
 
     @cached_property
     def uncounted_groups(self) -> CallGroups:
-        """Groups of the calls that are not counted: library calls and nested ones."""
         known = self._signatures
         if known is not None:
             others = known.others
@@ -495,7 +513,6 @@ class Batch(CallColumns):
 
     @cached_property
     def sizes(self) -> Pairs:
-        """Sizes of each group's data operations with their counts; unknown sizes are omitted."""
         data = self.groups.kind <= Kind.WRITE
         rows = np.flatnonzero(data[self.groups.codes] & (self.bytes != NO_VALUE))
         return count_pairs(self.groups.codes[rows], self.bytes[rows])

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vani.analyzers.batch import Batch, CallGroups, CountedGroups
+from vani.analyzers.batch import Batch, CallGroups, CountedGroups, GroupedCalls
 from vani.analyzers.int_table import LAYERS, Pairs, Sums, SumsBuilder, count_pairs, key_widths, pack, unpack
 from vani.analyzers.intervals import RunningUnion
 from vani.analyzers.measures.accesses import LIBRARIES
@@ -234,9 +234,14 @@ class Libraries(SumsMeasure):
     columns = frozenset({"rank", "kind", "file", "func", "bytes", "start_ns", "duration_ns", "via", "within"})
     packed = ("files", "outer")
 
-    def chunk(self, context: Context, findings: SurveyFindings | None) -> _LibrariesCollector:
-        del findings
-        return _LibrariesCollector(self, context)
+    def add(self, batch: GroupedCalls, sums: SumsBuilder) -> None:
+        for groups in (batch.groups, batch.uncounted_groups):
+            # The calls of each layer itself.
+            known = groups.layer != Layer.USER
+            sums.add("calls", _of_layer(groups, groups.layer[known]), {"calls": groups.count[known]})
+        if len(batch.groups):
+            _add_file_system_calls(batch.groups, sums)
+            _add_sizes(batch.groups, batch.sizes, sums)
 
     def aggregate(self, combined: Sums, workload: Workload, findings: SurveyFindings) -> LibraryUse:
         del findings
@@ -277,65 +282,46 @@ class Libraries(SumsMeasure):
         )
 
 
-class _LibrariesCollector(SumsCollector):
-    def __init__(self, measure: Libraries, context: Context) -> None:
-        super().__init__(measure)
-        self._widths = (len(context.workload.apps), LAYERS)
-        self._app = context.app
+def _of_layer(groups: CallGroups, layer: NDArray[Any] | int) -> Ints:
+    return pack((groups.context.app, layer), (len(groups.context.workload.apps), LAYERS))
 
-    def _of_layer(self, layer: NDArray[Any] | int) -> Ints:
-        return pack((self._app, layer), self._widths)
 
-    def add(self, batch: Batch) -> None:
-        for groups in (batch.groups, batch.uncounted_groups):
-            self._add_calls(groups)
-        if len(batch):
-            self._add_file_system_calls(batch.groups)
-            self._add_sizes(batch.groups, batch.sizes)
+def _add_file_system_calls(groups: CountedGroups, sums: SumsBuilder) -> None:
+    """Count calls on data set files by the layers through which they were made."""
+    names = ("within", "kind", "flags", "file", "via", "count", "bytes", "unsized")
+    layers, kind, flags, file, via, count, size, unsized = (getattr(groups, n)[groups.included] for n in names)
+    read, write = kind == Kind.READ, kind == Kind.WRITE
+    moves = read | write
+    uses = moves | ((flags & Flag.OPEN) != 0)
+    uses &= (flags & Flag.DIRECTORY) == 0
+    outer = _of_layer(groups, via)
+    sums.count("outer", outer[uses], file[uses], count[uses])
+    sums.add("via", outer, {"bytes": np.where(moves, size, 0), "calls": count})
+    for layer in _set_bits(layers):
+        # A call counts once in each layer through which it was made.
+        through = (layers >> layer & 1).astype(np.bool_)
+        columns_of_layer = {
+            "reads": np.where(read, count, 0),
+            "writes": np.where(write, count, 0),
+            "bytes_read": np.where(read, size, 0),
+            "bytes_written": np.where(write, size, 0),
+            "unsized_reads": np.where(read, unsized, 0),
+            "unsized_writes": np.where(write, unsized, 0),
+        }
+        key = np.full(len(through), _of_layer(groups, layer))
+        sums.add("under", key[through], {n: c[through] for n, c in columns_of_layer.items()})
+        used = uses & through
+        sums.count("files", key[used], file[used], count[used])
 
-    def _add_calls(self, groups: CallGroups) -> None:
-        """Count the calls of each layer itself."""
-        known = groups.layer != Layer.USER
-        self.sums.add("calls", self._of_layer(groups.layer[known]), {"calls": groups.count[known]})
 
-    def _add_file_system_calls(self, groups: CountedGroups) -> None:
-        """Count calls on data set files by the layers through which they were made."""
-        columns = (groups.within, groups.kind, groups.flags, groups.file, groups.via)
-        sums = (groups.count, groups.bytes, groups.unsized)
-        layers, kind, flags, file, via, count, size, unsized = (
-            column[groups.included] for column in (*columns, *sums)
-        )
-        read, write = kind == Kind.READ, kind == Kind.WRITE
-        moves = read | write
-        uses = moves | ((flags & Flag.OPEN) != 0)
-        uses &= (flags & Flag.DIRECTORY) == 0
-        outer = self._of_layer(via)
-        self.sums.count("outer", outer[uses], file[uses], count[uses])
-        self.sums.add("via", outer, {"bytes": np.where(moves, size, 0), "calls": count})
-        for layer in _set_bits(layers):
-            # A call counts once in each layer through which it was made.
-            through = (layers >> layer & 1).astype(np.bool_)
-            columns_of_layer = {
-                "reads": np.where(read, count, 0),
-                "writes": np.where(write, count, 0),
-                "bytes_read": np.where(read, size, 0),
-                "bytes_written": np.where(write, size, 0),
-                "unsized_reads": np.where(read, unsized, 0),
-                "unsized_writes": np.where(write, unsized, 0),
-            }
-            key = np.full(len(through), self._of_layer(layer))
-            self.sums.add("under", key[through], {n: c[through] for n, c in columns_of_layer.items()})
-            used = uses & through
-            self.sums.count("files", key[used], file[used], count[used])
-
-    def _add_sizes(self, groups: CountedGroups, sizes: Pairs) -> None:
-        included = groups.included[sizes.first]
-        within = groups.within[sizes.first][included].astype(np.int64)
-        by_layers = count_pairs(within, sizes.second[included], sizes.count[included])
-        through = {layer: (by_layers.first >> layer & 1).astype(np.bool_) for layer in _set_bits(by_layers.first)}
-        for layer, rows in (through | {ANY_LIBRARY: under_any_library(by_layers.first)}).items():
-            key = np.full(int(rows.sum()), self._of_layer(layer))
-            self.sums.count("transfers", key, by_layers.second[rows], by_layers.count[rows])
+def _add_sizes(groups: CountedGroups, sizes: Pairs, sums: SumsBuilder) -> None:
+    included = groups.included[sizes.first]
+    within = groups.within[sizes.first][included].astype(np.int64)
+    by_layers = count_pairs(within, sizes.second[included], sizes.count[included])
+    through = {layer: (by_layers.first >> layer & 1).astype(np.bool_) for layer in _set_bits(by_layers.first)}
+    for layer, rows in (through | {ANY_LIBRARY: under_any_library(by_layers.first)}).items():
+        key = np.full(int(rows.sum()), _of_layer(groups, layer))
+        sums.count("transfers", key, by_layers.second[rows], by_layers.count[rows])
 
 
 def _set_bits(layers: NDArray[Any]) -> list[int]:

@@ -39,7 +39,7 @@ from dataclasses import dataclass, fields
 import numpy as np
 from numpy.typing import NDArray
 
-from vani.analyzers.batch import Batch, phases_and_files
+from vani.analyzers.batch import Batch, GroupedCalls, phases_and_files
 from vani.analyzers.int_table import LAYERS, NO_VALUE, IntTable, Sums, SumsBuilder, pack, unpack
 from vani.analyzers.passes import SumsCollector, SumsMeasure
 from vani.analyzers.workload import Context, SurveyFindings, Workload
@@ -88,7 +88,7 @@ class Operations(SumsMeasure):
     columns = frozenset({"kind", "file", "bytes", "start_ns", "duration_ns", "rank", "via", "within"})
     minima, maxima = ("first",), ("last",)
 
-    def add(self, batch: Batch, sums: SumsBuilder) -> None:
+    def add(self, batch: GroupedCalls, sums: SumsBuilder) -> None:
         groups, kind, count = batch.groups, batch.groups.kind, batch.groups.count
         read, write = kind == Kind.READ, kind == Kind.WRITE
         columns = {
@@ -140,7 +140,7 @@ class CallCosts(SumsMeasure):
     result = FunctionCosts
     columns = frozenset({"rank", "kind", "file", "func", "bytes", "start_ns", "duration_ns", "via", "within"})
 
-    def add(self, batch: Batch, sums: SumsBuilder) -> None:
+    def add(self, batch: GroupedCalls, sums: SumsBuilder) -> None:
         groups = batch.groups
         columns = {
             "count": groups.count,
@@ -203,7 +203,7 @@ class TransferSize(SumsMeasure):
     result = SizeCounts
     columns = frozenset({"rank", "kind", "file", "bytes", "start_ns", "via", "within"})
 
-    def add(self, batch: Batch, sums: SumsBuilder) -> None:
+    def add(self, batch: GroupedCalls, sums: SumsBuilder) -> None:
         groups, sizes = batch.groups, batch.sizes
         columns = (groups.listed_phase_file_key[sizes.first], groups.kind[sizes.first])
         sums.count("sizes", pack(columns, (batch.phase_file_width, 2)), sizes.second, sizes.count)

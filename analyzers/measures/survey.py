@@ -17,12 +17,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from vani.analyzers.activity import Activity, ActivityCollector, bucket_ns, merged_moments
-from vani.analyzers.batch import Batch
+from vani.analyzers.batch import Batch, CountedGroups
 from vani.analyzers.int_table import NO_VALUE, Factorized, How, IntTable, group, pack, unpack
 from vani.analyzers.intervals import Intervals, merge
 from vani.analyzers.workload import BUCKETS, MOMENTS, Context, Ends, SurveyFindings, Workload
@@ -105,6 +106,7 @@ ENDS_OF_FILES = {
     )
 }
 """Columns of surveyed files that are not sums."""
+_CREATES = Flag.CREATE | Flag.TRUNCATE
 _WRITABLE_OPEN = Flag.OPEN | Flag.WRITABLE
 _SYNCHRONOUS_OPEN = Flag.OPEN | SYNCHRONOUS
 _NEVER = np.iinfo(np.int64).max
@@ -186,6 +188,37 @@ class Survey:
         return SurveyedFiles(combined.files, BUCKETS >> combined.level)
 
 
+def calls_by_file(groups: CountedGroups, rows: NDArray[Any], files: Factorized) -> dict[str, NDArray[np.int64]]:
+    """Columns of `SurveyedFiles` that need neither times nor places, shape (files,); `files` of some rows of groups."""
+    kind, flags, layer = groups.kind[rows], groups.flags[rows], groups.layer[rows]
+    moved, unsized = groups.bytes[rows], groups.unsized[rows]
+    read, write, metadata = kind == Kind.READ, kind == Kind.WRITE, kind == Kind.METADATA
+    chosen = {
+        "reads": read,
+        "writes": write,
+        "metadata": metadata,
+        "syncs": kind == Kind.SYNC,
+        "opens": (flags & Flag.OPEN) != 0,
+        "makes": (flags & _CREATES) != 0,
+        "empties": (flags & Flag.TRUNCATE) != 0,
+        "looks": (flags & (_WRITABLE_OPEN | Flag.DIRECTORY)) == Flag.OPEN,
+        "streams": ((flags & _CREATES) != 0) & (layer == Layer.STDIO),
+        "resizes": (flags & Flag.RESIZE) != 0,
+        "removes": (flags & Flag.REMOVE) != 0,
+        "unfollowed": (flags & _WRITABLE_OPEN) == Flag.WRITABLE,
+        "direct_opens": (flags & DIRECT) != 0,
+        "synchronous_opens": (flags & _SYNCHRONOUS_OPEN) == _SYNCHRONOUS_OPEN,
+        "synchronous_writes": ((flags & SYNCHRONOUS) != 0) & write & (layer <= Layer.STDIO),
+    }
+    return {name: files.sum(groups.count[rows], some) for name, some in chosen.items()} | {
+        "bytes_read": files.sum(moved, read),
+        "bytes_written": files.sum(moved, write),
+        "unsized_reads": files.sum(unsized, read),
+        "unsized_writes": files.sum(unsized, write),
+        "metadata_time": files.sum(groups.time[rows], metadata),
+    }
+
+
 class _Collector:
     def __init__(self, context: Context) -> None:
         self._floor = pause_floor_ns(context.workload)
@@ -243,19 +276,16 @@ class _Collector:
         groups = batch.groups
         included = groups.included
         kind, flags, layer = groups.kind[included], groups.flags[included], groups.layer[included]
-        process = groups.process[included]
-        count, time, moved = batch.groups.count[included], groups.time[included], groups.bytes[included]
-        unsized = groups.unsized[included]
+        process, count, unsized = (column[included] for column in (groups.process, groups.count, groups.unsized))
         placeless, displaced = (column[included] for column in (groups.unplaced, groups.unplaced_sized))
         first, last = (column[included] for column in (groups.first_start, groups.last_start))
         group = Factorized.of(groups.file[included])
         blind = np.where(kind == Kind.WRITE, unsized + displaced, 0)
         blind = np.where((flags & Flag.RESIZE) != 0, np.maximum(blind, placeless), blind)
-        created = (flags & (Flag.CREATE | Flag.TRUNCATE)) != 0
-        resized = (flags & Flag.RESIZE) != 0
-        uses = (kind <= Kind.WRITE) | ((flags & Flag.OPEN) != 0)
+        created = (flags & _CREATES) != 0
+        opens = (flags & Flag.OPEN) != 0
+        uses = (kind <= Kind.WRITE) | opens
         every = np.ones(len(kind), np.bool_)
-        waits = ((flags & SYNCHRONOUS) != 0) & (kind == Kind.WRITE) & (layer <= Layer.STDIO)
 
         def least(values: NDArray[np.int64], some: NDArray[np.bool_]) -> NDArray[np.int64]:
             lowest = np.full(len(group.keys), _NEVER)
@@ -267,29 +297,12 @@ class _Collector:
             np.maximum.at(highest, group.codes[some], values[some])
             return highest
 
-        columns = {
-            "reads": group.sum(count, kind == Kind.READ),
-            "writes": group.sum(count, kind == Kind.WRITE),
-            "metadata": group.sum(count, kind == Kind.METADATA),
-            "syncs": group.sum(count, kind == Kind.SYNC),
-            "bytes_read": group.sum(moved, kind == Kind.READ),
-            "bytes_written": group.sum(moved, kind == Kind.WRITE),
-            "unsized_reads": group.sum(unsized, kind == Kind.READ),
-            "unsized_writes": group.sum(unsized, kind == Kind.WRITE),
-            "time": group.sum(time),
-            "metadata_time": group.sum(time, kind == Kind.METADATA),
-            "opens": group.sum(count, (flags & Flag.OPEN) != 0),
+        columns = calls_by_file(groups, included, group) | {
+            "time": group.sum(groups.time[included]),
             "uses": group.sum(count, uses & ((flags & Flag.DIRECTORY) == 0)),
-            "makes": group.sum(count, created),
-            "empties": group.sum(count, (flags & Flag.TRUNCATE) != 0),
-            "looks": group.sum(count, (flags & (Flag.OPEN | Flag.WRITABLE | Flag.DIRECTORY)) == Flag.OPEN),
-            "streams": group.sum(count, created & (layer == Layer.STDIO)),
-            "resizes": group.sum(count, resized),
-            "unfollowed": group.sum(count, (flags & (Flag.OPEN | Flag.WRITABLE)) == Flag.WRITABLE),
             "blind": group.sum(blind),
             # A file that receives the name exists, even if another file with that name was removed before.
             "last_use": most(last, uses | ((flags & Flag.RENAME) != 0)),
-            "removes": group.sum(count, (flags & Flag.REMOVE) != 0),
             "last_remove": most(last, (flags & Flag.REMOVE) != 0),
             "first_make": least(first, created),
             "first_read": least(first, kind == Kind.READ),
@@ -299,14 +312,11 @@ class _Collector:
             "last_writer": most(process, kind == Kind.WRITE),
             "first_maker": least(process, created),
             "last_maker": most(process, created),
-            "first_resize": least(first, resized),
+            "first_resize": least(first, (flags & Flag.RESIZE) != 0),
             "writable": group.sum(count, (flags & _WRITABLE_OPEN) == _WRITABLE_OPEN),
-            "stream_opens": group.sum(count, ((flags & Flag.OPEN) != 0) & (layer == Layer.STDIO)),
-            "direct_opens": group.sum(count, (flags & DIRECT) != 0),
-            "synchronous_opens": group.sum(count, (flags & _SYNCHRONOUS_OPEN) == _SYNCHRONOUS_OPEN),
-            "synchronous_writes": group.sum(count, waits),
+            "stream_opens": group.sum(count, opens & (layer == Layer.STDIO)),
             "closes": group.sum(count, (flags & Flag.CLOSE) != 0),
-            "first_open": least(first, (flags & Flag.OPEN) != 0),
+            "first_open": least(first, opens),
             "last_close": most(last, (flags & Flag.CLOSE) != 0),
             "open_us": np.zeros(len(group.keys), np.int64),
             "furthest_seek": np.full(len(group.keys), -1),

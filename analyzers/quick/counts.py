@@ -7,7 +7,6 @@ entities from them. Work is done per distinct call of each group of ranks; the r
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from math import prod
 from typing import Any
 
 import numpy as np
@@ -15,14 +14,15 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from vani.analyzers import int_table
-from vani.analyzers.batch import CallColumns, StoredColumn
+from vani.analyzers.batch import CallGroups, CountedGroups, GroupedCalls, GroupSums, StoredColumn
 from vani.analyzers.measurements import TraceFacts
 from vani.analyzers.measures.accesses import LIBRARIES, add_cells, add_columns, ask_kind, class_of, widths_of
-from vani.analyzers.measures.libraries import ANY_LIBRARY, Libraries, under_any_library
-from vani.analyzers.measures.operations import MovedByProcess
+from vani.analyzers.measures.libraries import Libraries
+from vani.analyzers.measures.operations import CallCosts, MovedByProcess, Operations, TransferSize
+from vani.analyzers.measures.survey import calls_by_file
 from vani.analyzers.passes.findings_of_survey import exchanged
-from vani.analyzers.workload import Context, Workload, groups_of_names, renames_of
-from vani.calls import DIRECT, MAX_SUM, RENAMES, SYNCHRONOUS, FileClass, Flag, Kind, Layer, Occurrences
+from vani.analyzers.workload import Context, SurveyFindings, Workload, groups_of_names, renames_of
+from vani.calls import MAX_SUM, RENAMES, FileClass, Flag, Kind, Layer, Occurrences
 from vani.columns import Texts, small_table, texts, to_arrow, to_numpy
 from vani.errors import TraceError
 from vani.units import format_number
@@ -30,18 +30,24 @@ from vani.units import format_number
 Ints = NDArray[np.int64]
 
 
-class Rows(CallColumns):
-    """A batch of occurrences, with weights over all ranks."""
+Bools = NDArray[np.bool_]
+
+
+class Rows(GroupedCalls):
+    """A batch of occurrences: each is a group of calls, with weights over all ranks; all times are 0."""
 
     bytes = StoredColumn("bytes")
 
-    def __init__(self, context: Context, batch: pa.RecordBatch, ranks_of_group: Ints) -> None:
-        super().__init__(context, None)
+    def __init__(
+        self, context: Context, findings: SurveyFindings, batch: pa.RecordBatch, ranks_of_group: Ints
+    ) -> None:
+        super().__init__(context, findings)
         self._batch = batch
         self.group = self.numbers("group").astype(np.int64)
         self.once = self.numbers("count")
         self.ranks = ranks_of_group[self.group]
         self.weight = self.once * self.ranks
+        self.is_sized = self.bytes != int_table.NO_VALUE
 
     def __len__(self) -> int:
         return len(self.once)
@@ -55,17 +61,54 @@ class Rows(CallColumns):
         return self.numbers(name)
 
     @cached_property
-    def counted(self) -> Ints:
-        """Rows of the counted file-system calls, without those made inside another one."""
-        return np.flatnonzero((self.layer <= Layer.STDIO) & ((self.flags & Flag.NESTED) == 0))
+    def is_counted(self) -> Bools:
+        """Whether each row is a counted file-system call, and not made inside another one."""
+        is_counted: Bools = (self.layer <= Layer.STDIO) & ((self.flags & Flag.NESTED) == 0)
+        return is_counted
 
     @cached_property
     def in_dataset(self) -> Ints:
         """Rows of counted calls on data set files."""
-        return self.counted[self.included[self.counted]]
+        return np.flatnonzero(self.is_counted & self.included)
 
+    @cached_property
+    def hidden(self) -> Bools:
+        """Whether only times would show which library made the call."""
+        hidden: Bools = self.numbers("via") < 0
+        return hidden
 
-Bools = NDArray[np.bool_]
+    @cached_property
+    def groups(self) -> CountedGroups:
+        at = np.flatnonzero(self.is_counted)
+        layer, hidden = self.layer[at], self.hidden[at]
+        # Of hidden callers, only the call's own layer is certain; entities omit the rest.
+        callers = {
+            "via": np.where(hidden, layer, self.numbers("via")[at]),
+            "within": np.where(hidden, np.int16(1) << layer.astype(np.int16), self.numbers("within")[at]),
+        }
+        nothing = np.zeros(len(at), np.int64)
+        data = self.kind[at] <= Kind.WRITE
+        moved = np.where(data & self.is_sized[at], self.bytes[at], 0) * self.weight[at]
+        unsized = (data & ~self.is_sized[at]) * self.weight[at]
+        sums = GroupSums(moved, nothing, unsized, nothing, nothing, nothing, nothing, nothing)
+        columns = self._columns_at(at) | callers
+        return CountedGroups(self.context, self.findings, columns, np.arange(len(at)), at, self.weight[at], sums)
+
+    @cached_property
+    def uncounted_groups(self) -> CallGroups:
+        at = np.flatnonzero(~self.is_counted)
+        nothing = np.zeros(len(at), np.int64)
+        columns, count = self._columns_at(at), self.weight[at]
+        return CallGroups(self.context, self.findings, columns, np.arange(len(at)), at, count, nothing, nothing)
+
+    def _columns_at(self, rows: Ints) -> dict[str, NDArray[Any]]:
+        return {name: self.numbers(name)[rows] for name in ("kind", "layer", "flags", "func", "file")}
+
+    @cached_property
+    def sizes(self) -> int_table.Pairs:
+        at = np.flatnonzero(self.is_counted)
+        data = np.flatnonzero((self.kind[at] <= Kind.WRITE) & self.is_sized[at])
+        return int_table.Pairs(data, self.bytes[at][data], self.weight[at][data])
 
 
 class AccessCounter:
@@ -82,7 +125,7 @@ class AccessCounter:
         moves = rows.in_dataset[is_data[rows.in_dataset]]
         asks = is_data & (rows.layer >= LIBRARIES[0]) & (rows.layer <= LIBRARIES[-1])
         asks &= (self._ask_kind[rows.function] >= 0) & self._counted[rows.file]
-        sized = rows.bytes != int_table.NO_VALUE
+        sized = rows.is_sized
         size, collective = np.where(sized, rows.bytes, 0), (rows.flags & Flag.COLLECTIVE) != 0
         columns = {
             "calls": rows.weight,
@@ -116,74 +159,6 @@ class AccessCounter:
             add_columns(self._sums, row, **{name: ranks})
 
 
-class LibraryCounter:
-    """Adds up library calls, and file-system calls by the layers through which they were made."""
-
-    def __init__(self, workload: Workload, sums: int_table.SumsBuilder) -> None:
-        self._sums = sums
-        apps = len(workload.apps)
-        self._app_layer = (apps, int_table.LAYERS)
-        """Widths of keys, like those of the measure."""
-        self.caller_unknown = np.zeros(apps, np.bool_)
-        """Shape (apps,): whether only times show the library of some of its calls."""
-        self._files_without_caller = np.zeros(workload.files, np.bool_)
-        self.set_lengths = False
-        """Whether an MPI_File_set_size may be the only record of a length."""
-
-    @property
-    def caller_unknown_files(self) -> Ints:
-        """Codes of files with such calls."""
-        return np.flatnonzero(self._files_without_caller)
-
-    def add_calls(self, rows: Rows) -> None:
-        """Add the calls of every layer itself."""
-        self.set_lengths |= bool(((rows.layer > Layer.STDIO) & ((rows.flags & Flag.RESIZE) != 0)).any())
-        at = np.flatnonzero(rows.layer != Layer.USER)
-        dense = int_table.Factorized.of(int_table.pack((rows.context.app, rows.layer[at]), self._app_layer))
-        self._sums.add("calls", dense.keys, {"calls": dense.sum(rows.weight[at])})
-
-    def add_under(self, rows: Rows) -> None:
-        """Add file-system calls by the layers through which they were made."""
-        at, app = rows.in_dataset, rows.context.app
-        layer, kind, file, weight = rows.layer[at], rows.kind[at], rows.file[at], rows.weight[at]
-        via, within = rows.numbers("via")[at].astype(np.int64), rows.numbers("within")[at]
-        sized = rows.bytes[at] != int_table.NO_VALUE
-        size = np.where(sized, rows.bytes[at], 0)
-        read, write = kind == Kind.READ, kind == Kind.WRITE
-        moves = read | write
-        uses = (moves | ((rows.flags[at] & Flag.OPEN) != 0)) & ((rows.flags[at] & Flag.DIRECTORY) == 0)
-        hidden = via < 0
-        if hidden.any():
-            self.caller_unknown[app] = True
-            self._files_without_caller[file[hidden & uses]] = True
-            # Only the call's own layer is certain; entities omit the rest.
-            via = np.where(hidden, layer, via)
-            within = np.where(hidden, np.int16(1) << layer.astype(np.int16), within)
-        outermost = int_table.pack((app, via), self._app_layer)
-        self._sums.count("outer", outermost[uses], file[uses], weight[uses])
-        self._sums.add("via", outermost, {"bytes": np.where(moves, size * weight, 0), "calls": weight})
-        for caller in range(int(np.bitwise_or.reduce(within)).bit_length()):
-            inside = np.flatnonzero(within >> caller & 1)
-            if not len(inside):
-                continue
-            key = int(int_table.pack((app, caller), self._app_layer))
-            columns = {
-                "reads": weight[inside][read[inside]].sum(),
-                "writes": weight[inside][write[inside]].sum(),
-                "bytes_read": (size * weight)[inside][read[inside]].sum(),
-                "bytes_written": (size * weight)[inside][write[inside]].sum(),
-                "unsized_reads": weight[inside][(read & ~sized)[inside]].sum(),
-                "unsized_writes": weight[inside][(write & ~sized)[inside]].sum(),
-            }
-            self._sums.add("under", np.array([key]), {n: np.array([int(c)]) for n, c in columns.items()})
-            used, moved = inside[uses[inside]], inside[(moves & sized)[inside]]
-            self._sums.count("files", np.full(len(used), key), file[used], weight[used])
-            self._sums.count("transfers", np.full(len(moved), key), size[moved], weight[moved])
-        through = np.flatnonzero(moves & sized & under_any_library(within))
-        keys = np.full(len(through), int(int_table.pack((app, ANY_LIBRARY), self._app_layer)))
-        self._sums.count("transfers", keys, size[through], weight[through])
-
-
 _MAX_USES = 1 << 25
 """Maximum number of pairs of rank groups and remaining files that are searched for exchanges (9 bytes each)."""
 
@@ -205,9 +180,12 @@ class ExchangeCounter:
         self._ranks.append(ranks_of_group)
         self._uses.append([])
 
-    def add(self, rows: Rows, kind: NDArray[np.int8], emptied: Bools, looks: Bools) -> None:
-        """Add a batch: the kind of its included calls, and which of them recreate the file, or only query it."""
+    def add(self, rows: Rows) -> None:
+        """Add a batch."""
         at = rows.in_dataset
+        kind, flags = rows.kind[at], rows.flags[at]
+        emptied = (flags & Flag.TRUNCATE) != 0
+        looks = ((flags & (Flag.OPEN | Flag.WRITABLE | Flag.DIRECTORY)) == Flag.OPEN) & ~emptied
         widths = (len(self._ranks[-1]), self._files)
         dense = int_table.Factorized.of(int_table.pack((rows.group[at], rows.file[at]), widths))
         if self._uses_collected > _MAX_USES:
@@ -294,8 +272,10 @@ class Counts:
         return sum(self.functions[trace].values())
 
 
-def count(workload: Workload, contexts: Sequence[Context], traces: Sequence[Trace]) -> tuple[Workload, Counts]:
-    """Count the calls of a workload.
+def count(
+    workload: Workload, contexts: Sequence[Context], traces: Sequence[Trace], findings: SurveyFindings
+) -> tuple[Workload, Counts]:
+    """Count the calls of a workload; in its findings, one phase represents each app.
 
     Returns
     -------
@@ -308,7 +288,7 @@ def count(workload: Workload, contexts: Sequence[Context], traces: Sequence[Trac
         ranks_of_group = np.bincount(of_rank[of_rank >= 0], minlength=1)
         counter.begin(trace, ranks_of_group)
         for batch in trace.occurrences.batches():
-            counter.add(Rows(context, batch, ranks_of_group))
+            counter.add(Rows(context, findings, batch, ranks_of_group))
         counter.end(trace, workload.process_base[context.trace])
     codes = [c.file_codes for c in contexts]
     paths = workload.paths if isinstance(workload.paths, Texts) else Texts(texts(workload.paths))
@@ -318,17 +298,20 @@ def count(workload: Workload, contexts: Sequence[Context], traces: Sequence[Trac
     return workload, counter.result(workload)
 
 
+_MEASURES = (Operations(), CallCosts(), TransferSize(), Libraries())
+
+
 class _Counter:
     def __init__(self, workload: Workload) -> None:
         self._workload = workload
-        self._apps = len(workload.apps)
-        self._phase_file = (self._apps + 1, workload.files + 1)
-        """Widths of keys of phase and file, and of app and file, like those of the measures."""
-        self._app_file = (self._apps, workload.files + 1)
+        self._app_file = (len(workload.apps), workload.files + 1)
+        """Widths of keys of app and file, like those of the measures."""
         self._sums, self._survey = int_table.SumsBuilder(packed=Libraries.packed), int_table.IntTableBuilder()
         self._exchanges = ExchangeCounter(workload)
         self._ranks: list[Ints] = []
-        self._libraries = LibraryCounter(workload, self._sums)
+        self._caller_unknown = np.zeros(len(workload.apps), np.bool_)
+        self._files_without_caller = np.zeros(workload.files, np.bool_)
+        self._set_lengths = False
         self._accesses = AccessCounter(workload, self._sums)
         self._functions: list[dict[str, int]] = []
         self._trace: Trace
@@ -357,15 +340,14 @@ class _Counter:
     def add(self, rows: Rows) -> None:
         self._refuse_absurd(rows)
         self._add_functions(rows)
-        self._libraries.add_calls(rows)
+        self._set_lengths |= bool(((rows.layer > Layer.STDIO) & ((rows.flags & Flag.RESIZE) != 0)).any())
+        for measure in _MEASURES:
+            measure.add(rows, self._sums)
         self._accesses.add(rows)
-        if len(rows.counted):
-            self._add_operations(rows)
-            self._add_uses(rows)
+        self._add_uses(rows)
         if len(rows.in_dataset):
             self._add_survey(rows)
             self._add_processes(rows)
-            self._libraries.add_under(rows)
 
     def _refuse_absurd(self, rows: Rows) -> None:
         """A few bytes of grammar can represent any number of calls; float sums reveal overflow that integers hide."""
@@ -390,52 +372,14 @@ class _Counter:
             pairs = np.stack([rows.numbers("file")[renames], target[renames]]).astype(np.int64)
             self._renames.append(np.unique(pairs, axis=1))
 
-    def _add_operations(self, rows: Rows) -> None:
-        at, app = rows.counted, rows.context.app
-        phase = np.where(rows.included[at], app, self._apps)
-        phase_file = int_table.Factorized.of(int_table.pack((phase, rows.file[at] + 1), self._phase_file))
-        kind, size, flags = rows.kind[at], rows.bytes[at], rows.flags[at]
-        weight = rows.weight[at]
-        read, write = kind == Kind.READ, kind == Kind.WRITE
-        sized = size != int_table.NO_VALUE
-        moved = np.where(sized, size, 0) * weight
-        nothing = np.zeros(len(phase_file.keys), np.int64)
-        operations = {
-            "reads": phase_file.sum(weight, read),
-            "writes": phase_file.sum(weight, write),
-            "metadata": phase_file.sum(weight, kind == Kind.METADATA),
-            "syncs": phase_file.sum(weight, kind == Kind.SYNC),
-            "bytes_read": phase_file.sum(moved, read),
-            "bytes_written": phase_file.sum(moved, write),
-            "unsized": phase_file.sum(weight, (read | write) & ~sized),
-            "opens": phase_file.sum(weight, (flags & Flag.OPEN) != 0),
-            "first": nothing,
-            "last": nothing,
-        }
-        self._sums.add("operations", phase_file.keys, operations)
-        columns = (phase_file.keys[phase_file.codes], rows.function[at])
-        widths = (prod(self._phase_file), len(self._workload.functions))
-        function = int_table.Factorized.of(int_table.pack(columns, widths))
-        costs = {
-            "count": function.sum(weight),
-            "time": np.zeros(len(function.keys), np.int64),
-            "bytes": function.sum(np.where(read | write, moved, 0)),
-            "data": function.sum(weight, read | write),
-            "metadata": function.sum(weight, kind == Kind.METADATA),
-            "metadata_time": np.zeros(len(function.keys), np.int64),
-            "unsized": function.sum(weight, (read | write) & ~sized),
-        }
-        self._sums.add("costs", function.keys, costs)
-        data = np.flatnonzero((read | write) & sized)
-        side = int_table.pack((phase_file.keys[phase_file.codes[data]], kind[data]), (prod(self._phase_file), 2))
-        self._sums.count("sizes", side, size[data], weight[data])
-
     def _add_uses(self, rows: Rows) -> None:
         """Count the processes that use each file: the ranks of the groups that do."""
         kind, flags, file = rows.kind, rows.flags, rows.file
-        data = kind <= Kind.WRITE
-        uses = (file >= 0) & (data | ((flags & Flag.OPEN) != 0)) & ((flags & Flag.DIRECTORY) == 0)
-        at = rows.counted[uses[rows.counted]]
+        uses = (file >= 0) & ((kind <= Kind.WRITE) | ((flags & Flag.OPEN) != 0)) & ((flags & Flag.DIRECTORY) == 0)
+        unknown = uses & rows.is_counted & rows.included & rows.hidden
+        self._files_without_caller[file[unknown]] = True
+        self._caller_unknown[rows.context.app] |= rows.hidden[rows.in_dataset].any()
+        at = np.flatnonzero(uses & rows.is_counted)
         if not len(at):
             return
         groups = len(self._ranks[-1])
@@ -452,61 +396,21 @@ class _Counter:
         self._sums.add("users_of_apps", int_table.pack((rows.context.app, code + 1), self._app_file), columns)
 
     def _add_survey(self, rows: Rows) -> None:
-        at = rows.in_dataset
-        kind, flags, weight = rows.kind[at], rows.flags[at], rows.weight[at]
-        dense = int_table.Factorized.of(rows.file[at])
-
-        def having(flag: Flag) -> Bools:
-            having_flag: Bools = (flags & flag) != 0
-            return having_flag
-
-        created, emptied = having(Flag.CREATE | Flag.TRUNCATE), having(Flag.TRUNCATE)
-        looks = (flags & (Flag.OPEN | Flag.WRITABLE | Flag.DIRECTORY)) == Flag.OPEN
-        chosen = {
-            "reads": kind == Kind.READ,
-            "writes": kind == Kind.WRITE,
-            "metadata": kind == Kind.METADATA,
-            "syncs": kind == Kind.SYNC,
-            "opens": having(Flag.OPEN),
-            "makes": created,
-            "empties": emptied,
-            "looks": looks,
-            "removes": having(Flag.REMOVE),
-            "direct_opens": (flags & DIRECT) != 0,
-            "synchronous_opens": having(Flag.OPEN) & having(SYNCHRONOUS),
-            "synchronous_writes": (kind == Kind.WRITE) & having(SYNCHRONOUS) & (rows.layer[at] <= Layer.STDIO),
-            "resizes": having(Flag.RESIZE),
-            "streams": created & (rows.layer[at] == Layer.STDIO),
-            "unfollowed": (flags & (Flag.OPEN | Flag.WRITABLE)) == Flag.WRITABLE,
-        }
-        unsized = rows.bytes[at] == int_table.NO_VALUE
-        chosen |= {
-            "unsized_reads": chosen["reads"] & unsized,
-            "unsized_writes": chosen["writes"] & unsized,
-        }
-        moved = np.where(unsized, 0, rows.bytes[at]) * weight
-        columns = {n: dense.sum(weight, mask) for n, mask in chosen.items()} | {
-            "bytes_read": dense.sum(moved, kind == Kind.READ),
-            "bytes_written": dense.sum(moved, kind == Kind.WRITE),
-            "metadata_time": np.zeros(len(dense.keys), np.int64),
-        }
-        self._survey.add(dense.keys, columns)
-        self._exchanges.add(rows, kind, emptied, looks & ~emptied)
+        groups = rows.groups
+        files = int_table.Factorized.of(groups.file[groups.included])
+        self._survey.add(files.keys, calls_by_file(groups, groups.included, files))
+        self._exchanges.add(rows)
 
     def _add_processes(self, rows: Rows) -> None:
         at = rows.in_dataset
         kind, once, group_ = rows.kind[at], rows.once[at], rows.group[at]
-        data = kind <= Kind.WRITE
-        size = np.where((rows.bytes[at] == int_table.NO_VALUE) | ~data, 0, rows.bytes[at])
-        for row, values in enumerate(
-            (size * once, np.where(kind == Kind.READ, once, 0), np.where(kind == Kind.WRITE, once, 0))
-        ):
-            np.add.at(self._of_group[row], group_, values)
+        size = np.where(rows.is_sized[at] & (kind <= Kind.WRITE), rows.bytes[at], 0)
+        amounts = np.stack([size * once, (kind == Kind.READ) * once, (kind == Kind.WRITE) * once])
+        np.add.at(self._of_group.T, group_, amounts.T)
 
     def result(self, workload: Workload) -> Counts:
         """Combine everything; `workload` already has the final names of renamed files."""
         survey = self._survey.table()
-        libraries = self._libraries
         moved, reads, writes = self._of_process
         return Counts(
             sums=self._sums.result(),
@@ -514,7 +418,7 @@ class _Counter:
             files=survey,
             users=self._exchanges.users(workload, survey),
             functions=self._functions,
-            caller_unknown=libraries.caller_unknown,
-            caller_unknown_files=libraries.caller_unknown_files,
-            libraries_set_lengths=libraries.set_lengths,
+            caller_unknown=self._caller_unknown,
+            caller_unknown_files=np.flatnonzero(self._files_without_caller),
+            libraries_set_lengths=self._set_lengths,
         )

@@ -89,21 +89,23 @@ def quick_profile(
         The numbers contradict each other.
     """
     workload, contexts = workload_of([trace.facts for trace in traces], traces, names, job_)
-    workload, counts = count(workload, contexts, traces)
-    measured = _measurements(workload, traces, counts, list_files)
+    apps = np.arange(len(workload.apps))
+    # One phase represents each app.
+    findings = SurveyFindings(0 * apps, apps, np.arange(len(apps) + 1))
+    workload, counts = count(workload, contexts, traces, findings)
+    measured = _measurements(workload, traces, counts, findings, list_files)
     if _formats_are_sampled(measured, job_):
         measured = replace(measured, unknown=_UNKNOWN_ATTRIBUTES | {"dataset.format": unknown.NO_CHOICE})
     return assemble(View(measured, job_, system), version=version, refused=refused)
 
 
 def _measurements(
-    workload: Workload, traces: Sequence[Trace], counts: Counts, list_files: int | None
+    workload: Workload,
+    traces: Sequence[Trace],
+    counts: Counts,
+    findings: SurveyFindings,
+    list_files: int | None,
 ) -> Measurements:
-    apps = np.arange(len(workload.apps))
-    # One phase represents each app.
-    findings = SurveyFindings(
-        phase_start=np.zeros(len(apps), np.int64), phase_app=apps, first_phase=np.arange(len(apps) + 1)
-    )
     operations = Operations().aggregate(counts.sums, workload, findings)
     processes = Processes().aggregate(counts.sums, workload, findings)
     listed = _listed(workload, counts, operations, processes, list_files)
@@ -130,7 +132,7 @@ def _measurements(
             )
             for trace, functions in zip(traces, counts.functions, strict=True)
         ],
-        phases=Phases(findings.phase_start, apps, [None] * len(apps)),
+        phases=Phases(findings.phase_start, findings.phase_app, [None] * findings.phases),
         listed=listed,
         survey=SurveyedFiles(counts.files),
         operations=operations,
