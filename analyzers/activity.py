@@ -14,15 +14,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from vani.analyzers.batch import Batch
 from vani.analyzers.int_table import How, IntTable, group, pack, unpack
 from vani.analyzers.workload import BUCKETS, MOMENTS, Context
 from vani.calls import Flag, Kind
+from vani.columns import Bools, Ints, Numbers
 from vani.kernels import ActivityBit, columns
-
-Ints = NDArray[np.int64]
 
 _HOW: dict[str, How] = {"start": "min", "end": "max"}
 _MAX_CELLS = 1 << 18
@@ -77,7 +75,7 @@ class Cells:
         columns = (table[n][rows] for n in ("start", "end", "read", "written", "data", "opens", "calls"))
         return Cells(process[rows], *columns)
 
-    def where(self, rows: Ints | NDArray[np.bool_]) -> Cells:
+    def where(self, rows: Ints | Bools) -> Cells:
         """Select some of them."""
         return Cells(*(getattr(self, n)[rows] for n in self.__dataclass_fields__))
 
@@ -113,12 +111,12 @@ def _coarser(table: IntTable, by: int, how: Mapping[str, How]) -> IntTable:
     return group(pack((owner, moment >> by), MOMENTS), table.columns, how)
 
 
-def _examined(ranks: int) -> NDArray[np.bool_] | None:
+def _examined(ranks: int) -> Bools | None:
     """Mask of the ranks of a trace that are examined; None for all."""
     if ranks <= _MAX_PROCESSES:
         return None
     mixed = np.arange(ranks, dtype=np.uint64) * np.uint64(_MIX) % np.uint64(1 << 32)
-    chosen: NDArray[np.bool_] = mixed < np.uint64((_MAX_PROCESSES << 32) // ranks)
+    chosen: Bools = mixed < np.uint64((_MAX_PROCESSES << 32) // ranks)
     chosen[0] = True
     return chosen
 
@@ -146,7 +144,7 @@ class ActivityCollector:
         if len(self._parts) > 64:
             self._shrink()
 
-    def _by_numpy(self, batch: Batch, counted: NDArray[np.bool_]) -> IntTable:
+    def _by_numpy(self, batch: Batch, counted: Bools) -> IntTable:
         """Cells of the counted groups."""
         rows = np.flatnonzero(counted[batch.groups.codes])
         kind, start, end = batch.kind[rows], batch.start[rows], batch.end[rows]
@@ -157,7 +155,7 @@ class ActivityCollector:
         size = np.maximum(batch.bytes[rows], 0)
         opened = (batch.flags[rows] & (Flag.OPEN | Flag.DIRECTORY)) == Flag.OPEN
 
-        def total(values: NDArray[Any]) -> Ints:
+        def total(values: Numbers) -> Ints:
             return np.add.reduceat(values, first, dtype=np.int64)
 
         read, write = kind == Kind.READ, kind == Kind.WRITE
@@ -172,7 +170,7 @@ class ActivityCollector:
         }
         return group(key[first], columns, _HOW)
 
-    def _compiled(self, batch: Batch, counted: NDArray[np.bool_]) -> IntTable | None:
+    def _compiled(self, batch: Batch, counted: Bools) -> IntTable | None:
         """The same from a kernel; None if numpy must do it."""
         groups = batch.groups
         what = np.where(counted, ActivityBit.COUNTED, 0)

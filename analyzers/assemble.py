@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 from typing import TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from vani.analyzers.entities.apps import apps, file_counts, phases, share_of_run, traces
 from vani.analyzers.entities.dependencies import app_dependencies, early_reads
@@ -27,16 +26,16 @@ from vani.analyzers.measures.libraries import LibraryCallTimes, LibraryTimes
 from vani.analyzers.self_check import refuse_contradictions
 from vani.analyzers.workload import BUCKETS, Workload
 from vani.calls import FileClass
-from vani.columns import distinct
+from vani.columns import Bools, distinct
 from vani.models.verdict import decided
 from vani.schema.profile import Excluded, FileCounts, Generator, Phase, Profile, Workflow
 from vani.units import format_number
 
 
-def of_several_names(workload: Workload) -> NDArray[np.bool_]:
+def of_several_names(workload: Workload) -> Bools:
     """Names among which files were renamed, shape (files,)."""
     names = np.bincount(workload.final_name, minlength=workload.files)
-    several: NDArray[np.bool_] = names[workload.final_name] > 1
+    several: Bools = names[workload.final_name] > 1
     return several
 
 

@@ -12,19 +12,17 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from vani.analyzers.int_table import KINDS, NO_VALUE, SIDES, Factorized, Pairs, count_pairs, pack, unpack
 from vani.analyzers.intervals import Intervals, merge, merge_runs
 from vani.analyzers.workload import Context, SurveyFindings, Workload
 from vani.calls import FileClass, Flag, Kind, Layer
-from vani.columns import raw, to_numpy
+from vani.columns import Bools, Int32s, Ints, Numbers, raw, to_numpy
 from vani.kernels import call, columns
 from vani.kernels.signatures import COLUMNS, NULLABLE, Signatures, signatures
 
-Ints = NDArray[np.int64]
 
-class StoredColumn(cached_property[NDArray[Any]]):
+class StoredColumn(cached_property[Numbers]):
     """A column of `vani.calls.CALLS`, converted on first use."""
 
     def __init__(self, name: str) -> None:
@@ -52,15 +50,15 @@ class CallColumns(ABC):
     def __len__(self) -> int: ...
 
     @abstractmethod
-    def _column(self, name: str) -> NDArray[Any]:
+    def _column(self, name: str) -> Numbers:
         """A column of `vani.calls.CALLS`."""
 
     @cached_property
-    def function(self) -> NDArray[np.int32]:
+    def function(self) -> Int32s:
         """Code of the function in `Workload.functions`."""
         codes = self.context.function_codes
         # -1 (no function) and codes beyond the trace's functions both select the last entry.
-        function: NDArray[np.int32] = codes[np.minimum(self._column("func"), len(codes) - 1)]
+        function: Int32s = codes[np.minimum(self._column("func"), len(codes) - 1)]
         return function
 
     @cached_property
@@ -87,10 +85,10 @@ class CallColumns(ABC):
         return self.named if lives is None else lives.of(self.named, self.start, self.flags)
 
     @cached_property
-    def included(self) -> NDArray[np.bool_]:
+    def included(self) -> Bools:
         """Whether the call is on a file (or directory) of the data set: see the contract, "file"."""
         in_dataset = np.append(self.context.workload.file_class == FileClass.DATASET, False)
-        included: NDArray[np.bool_] = in_dataset[self.file]
+        included: Bools = in_dataset[self.file]
         return included
 
     @cached_property
@@ -120,7 +118,7 @@ class CallColumns(ABC):
         listed_as = self.known_findings.listed_as
         return self.phase_file_key if listed_as is None else self._key_of(listed_as[self.file])
 
-    def _key_of(self, file: NDArray[Any]) -> Ints:
+    def _key_of(self, file: Numbers) -> Ints:
         return pack((self.phase, file + 1), _phase_file_widths(self.context.workload, self.known_findings))
 
     @property
@@ -192,9 +190,9 @@ class CallGroups(CallColumns):
         self,
         context: Context,
         findings: SurveyFindings | None,
-        columns: Mapping[str, NDArray[Any]],
-        codes: NDArray[Any],
-        rows: NDArray[Any] | None,
+        columns: Mapping[str, Numbers],
+        codes: Numbers,
+        rows: Numbers | None,
         count: Ints,
         bytes: Ints,
         unsized: Ints,
@@ -207,10 +205,10 @@ class CallGroups(CallColumns):
     def __len__(self) -> int:
         return len(self.count)
 
-    def _column(self, name: str) -> NDArray[Any]:
+    def _column(self, name: str) -> Numbers:
         return self._columns[name]
 
-    def places(self, groups: NDArray[np.bool_]) -> Ints:
+    def places(self, groups: Bools) -> Ints:
         """Indices, among all calls of the batch, of the calls in some groups, ascending."""
         chosen = np.flatnonzero(groups[self.codes]) if groups.any() else np.empty(0, np.int64)
         return chosen if self.rows is None else self.rows[chosen].astype(np.int64)
@@ -242,9 +240,9 @@ class CountedGroups(CallGroups):
         self,
         context: Context,
         findings: SurveyFindings | None,
-        columns: Mapping[str, NDArray[Any]],
-        codes: NDArray[Any],
-        rows: NDArray[Any] | None,
+        columns: Mapping[str, Numbers],
+        codes: Numbers,
+        rows: Numbers | None,
         count: Ints,
         sums: GroupSums,
     ) -> None:
@@ -278,7 +276,7 @@ class GroupedCalls(CallColumns):
         """Sizes of each group's data operations with their counts; unknown sizes are omitted."""
 
 
-def group_codes(*columns: NDArray[Any]) -> NDArray[Any]:
+def group_codes(*columns: Numbers) -> Numbers:
     """Number rows so that rows that agree in all columns share a code; integers, shape (n,) each."""
     codes, width = np.zeros(len(columns[0]), np.int64), 1
     for column in columns:
@@ -317,12 +315,12 @@ class Batch(GroupedCalls):
     def __init__(self, context: Context, calls: pa.RecordBatch, findings: SurveyFindings | None = None) -> None:
         super().__init__(context, findings)
         self._calls = calls
-        self._all: dict[str, NDArray[Any]] = {}
+        self._all: dict[str, Numbers] = {}
 
     def __len__(self) -> int:
         return self._calls.num_rows if self._rows is None else len(self._rows)
 
-    def call(self, kernel: str, *names: str, **given: Any) -> dict[str, NDArray[Any]] | None:
+    def call(self, kernel: str, *names: str, **given: Any) -> dict[str, Numbers] | None:
         """Call a kernel with the group and some attributes of each call, and what is given (`vani.kernels.call`)."""
         own = {name: getattr(self, name) for name in names}
         return call(kernel, codes=self.groups.codes, **own, **given)
@@ -333,7 +331,7 @@ class Batch(GroupedCalls):
         return self._rows is None
 
     @property
-    def rows(self) -> NDArray[Any]:
+    def rows(self) -> Numbers:
         """Index of each counted call among all calls of the batch."""
         return np.arange(self._calls.num_rows) if self._rows is None else self._rows
 
@@ -347,7 +345,7 @@ class Batch(GroupedCalls):
         end: Ints = self.start + self.duration
         return end
 
-    def _column(self, name: str) -> NDArray[Any]:
+    def _column(self, name: str) -> Numbers:
         known = self._signatures
         # The kernel's start times are the workload's.
         if known is not None and name in known.columns and name != "start_ns":
@@ -357,7 +355,7 @@ class Batch(GroupedCalls):
 
     # All calls, including library calls and nested ones.
 
-    def all_calls(self, name: str) -> NDArray[Any]:
+    def all_calls(self, name: str) -> Numbers:
         """A column of all calls of the batch, including library calls."""
         if name not in self._all:
             column = self._calls.column(name)
@@ -415,7 +413,7 @@ class Batch(GroupedCalls):
 
     def _groups_by_numpy(self) -> CountedGroups:
         names = self._calls.schema.names
-        by: list[NDArray[Any]] = [self.file, self.flags, self.kind + KINDS * self.layer, self.process]
+        by: list[Numbers] = [self.file, self.flags, self.kind + KINDS * self.layer, self.process]
         if self.findings is not None:
             by += [self.phase, self.within * np.int16(16) + self.via, self._column("func")]
         codes = group_codes(*by)
@@ -502,7 +500,7 @@ class Batch(GroupedCalls):
         )
 
     @cached_property
-    def _rows(self) -> NDArray[Any] | None:
+    def _rows(self) -> Numbers | None:
         """Index of each counted call among all calls of the batch; None if all are counted."""
         if self._signatures is not None:
             return self._signatures.counted.rows

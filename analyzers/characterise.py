@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from vani.analyzers.assemble import assemble
 from vani.analyzers.entities.view import View
@@ -17,7 +16,7 @@ from vani.analyzers.measurements import TraceFacts
 from vani.analyzers.passes.measure_workload import measure, trace_facts
 from vani.analyzers.workload import Context, Workload, renames_of
 from vani.calls import MAX_SUM, FileClass
-from vani.columns import Texts, to_numpy
+from vani.columns import Int8s, Int32s, Ints, Texts, to_numpy
 from vani.engine.executor import Executor
 from vani.errors import InputError
 from vani.schema.profile import Profile
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
     from vani.schema.job import Job
     from vani.schema.system import System
 
-Codes = NDArray[np.int64]
+Codes = Ints
 
 @dataclass(frozen=True, eq=False)
 class Options:
@@ -104,7 +103,7 @@ def workload_of(
 _NAMELESS = "(unknown)"
 
 
-def _functions(tables: Sequence[dict[int, str]]) -> tuple[tuple[str, ...], list[NDArray[np.int32]]]:
+def _functions(tables: Sequence[dict[int, str]]) -> tuple[tuple[str, ...], list[Int32s]]:
     """Names of the functions of all traces, and the index of each trace's own codes among them."""
     names: dict[str, int] = {_NAMELESS: 0}
     local = []
@@ -116,7 +115,7 @@ def _functions(tables: Sequence[dict[int, str]]) -> tuple[tuple[str, ...], list[
     return tuple(names), local
 
 
-def _numbered(tables: Sequence[pa.Table]) -> tuple[Texts, NDArray[np.int8], list[Codes]]:
+def _numbered(tables: Sequence[pa.Table]) -> tuple[Texts, Int8s, list[Codes]]:
     """Paths of all traces in order of first appearance, the class of each, and codes of each trace's own paths."""
     if len(tables) == 1:
         # The paths of a single trace are distinct.

@@ -13,10 +13,9 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from vani.analyzers import int_table
 from vani.analyzers.batch import Batch
@@ -26,11 +25,10 @@ from vani.analyzers.measures.accesses import LIBRARIES
 from vani.analyzers.passes.measure_workload import Task, tasks_of, trace_facts, with_names
 from vani.analyzers.workload import Context, Workload
 from vani.calls import DXT, HEAT_MAP, Kind, Layer
+from vani.columns import Ints, Numbers
 from vani.engine.executor import Executor
 from vani.schema import timeline
 from vani.store.read import Manifest, Store
-
-Ints = NDArray[np.int64]
 
 MAX_ROWS = 512
 MAX_BINS = 150
@@ -264,7 +262,7 @@ def collect(task: Task, grid: Grid, stores: Sequence[Store], contexts: Sequence[
 def _add(batch: Batch, rows: Ints, grid: Grid, sums: int_table.SumsBuilder) -> None:
     """Add everything about some calls except the unions of their intervals."""
 
-    def add(name: str, keys: Ints, columns: Mapping[str, NDArray[Any]]) -> None:
+    def add(name: str, keys: Ints, columns: Mapping[str, Numbers]) -> None:
         dense = int_table.Factorized.of(keys)
         sums.add(name, dense.keys, {column: dense.sum(values) for column, values in columns.items()})
 

@@ -19,11 +19,8 @@ from math import prod
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
-from vani.columns import distinct, narrow
-
-Ints = NDArray[np.int64]
+from vani.columns import Ints, Numbers, distinct, narrow
 
 KINDS = 4
 """Kinds of file-system calls: read, write, metadata, sync."""
@@ -46,7 +43,7 @@ SIDES = key_widths(2)
 """Widths of keys of a group and a kind, read or write."""
 
 
-def pack(columns: Sequence[NDArray[Any] | np.integer[Any] | int], widths: Sequence[int]) -> Ints:
+def pack(columns: Sequence[Numbers | np.integer[Any] | int], widths: Sequence[int]) -> Ints:
     """One key per row; keys sort like their columns, the first one being most significant.
 
     Parameters
@@ -103,7 +100,7 @@ class Factorized:
 
     keys: Ints
     """Distinct values, ascending."""
-    codes: NDArray[np.int64]
+    codes: Ints
     """Index of each row's value in `keys`."""
 
     @staticmethod
@@ -132,7 +129,7 @@ class Factorized:
         return Factorized(keys, codes)
 
     @staticmethod
-    def _of_narrow(values: NDArray[Any]) -> Factorized:
+    def _of_narrow(values: Numbers) -> Factorized:
         """Do the same for integers of at most 16 bits, without checking their range."""
         unsigned = values.view(f"u{values.dtype.itemsize}")
         # With 64-bit indices, numpy's take is twice as fast.
@@ -144,12 +141,12 @@ class Factorized:
         code[keys.view(unsigned.dtype)] = np.arange(len(keys))
         return Factorized(keys.astype(np.int64), code[bits])
 
-    def count(self, rows: NDArray[Any] | None = None) -> Ints:
+    def count(self, rows: Numbers | None = None) -> Ints:
         """Number of (selected) rows of each key."""
         codes = self.codes if rows is None else self.codes[rows]
         return np.bincount(codes, minlength=len(self.keys))
 
-    def sum(self, values: Ints, rows: NDArray[Any] | None = None) -> Ints:
+    def sum(self, values: Ints, rows: Numbers | None = None) -> Ints:
         """Exact sum of each key's values (of the selected rows)."""
         codes = self.codes if rows is None else self.codes[rows]
         values = values if rows is None else values[rows]
@@ -198,7 +195,7 @@ class IntTable:
     """
 
     keys: Ints = field(default_factory=lambda: np.empty(0, np.int64))
-    columns: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+    columns: Mapping[str, Numbers] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.keys)
@@ -206,7 +203,7 @@ class IntTable:
     def __getitem__(self, column: str) -> Ints:
         return self.stored(column).astype(np.int64, copy=False)
 
-    def stored(self, column: str) -> NDArray[Any]:
+    def stored(self, column: str) -> Numbers:
         """A column in its storage type, for adding up but not for arithmetic; any type for an empty table."""
         return self.columns[column] if self.columns else np.empty(0, np.int64)
 
@@ -214,7 +211,7 @@ class IntTable:
         """The same rows under other keys; rows with equal keys are added up, or merged by the column's `how`."""
         return group(keys, self.columns, how)
 
-    def where(self, rows: NDArray[Any]) -> IntTable:
+    def where(self, rows: Numbers) -> IntTable:
         """Select rows, by a mask or by ascending indices."""
         return IntTable(self.keys[rows], {n: c[rows] for n, c in self.columns.items()})
 
@@ -276,7 +273,7 @@ class _Fold:
             self._starts, keys = starts, keys[starts]
         self.keys = keys
 
-    def __call__(self, column: NDArray[Any], how: How) -> Ints:
+    def __call__(self, column: Numbers, how: How) -> Ints:
         fold = {"sum": np.add, "min": np.minimum, "max": np.maximum}[how]
         values: Ints = column.astype(np.int64, copy=False)
         if self._runs is not None:
@@ -286,13 +283,13 @@ class _Fold:
         return values if self._starts is None else fold.reduceat(values, self._starts)
 
 
-def group(keys: Ints, columns: Mapping[str, NDArray[Any]], how: Mapping[str, How] | None = None) -> IntTable:
+def group(keys: Ints, columns: Mapping[str, Numbers], how: Mapping[str, How] | None = None) -> IntTable:
     """Add up rows with equal keys, in any order; `how` names columns for which to take the minimum or maximum."""
     fold = _Fold(keys.astype(np.int64, copy=False))
     return IntTable(fold.keys, {n: fold(c, (how or {}).get(n, "sum")) for n, c in columns.items()})
 
 
-def totals(shape: int | tuple[int, ...], place: Any, values: NDArray[Any]) -> Ints:
+def totals(shape: int | tuple[int, ...], place: Any, values: Numbers) -> Ints:
     """Sums of values by place (an index, or a tuple of indices) in an array of this shape."""
     sums = np.zeros(shape, np.int64)
     np.add.at(sums, place, values)
@@ -311,7 +308,7 @@ class IntTableBuilder:
         self._how = how
         self._tables = [] if table is None else [table]
 
-    def add(self, keys: Ints, columns: Mapping[str, NDArray[Any]]) -> None:
+    def add(self, keys: Ints, columns: Mapping[str, Numbers]) -> None:
         """Add rows, shape (n,) each, as in `group`."""
         if len(keys):
             self._tables.append(group(keys, columns, self._how))
@@ -447,7 +444,7 @@ class SumsBuilder:
         self._tables = defaultdict[str, IntTableBuilder](lambda: IntTableBuilder(how))
         self._pairs = defaultdict[str, list[Pairs]](list)
 
-    def add(self, name: str, keys: Ints, columns: Mapping[str, NDArray[Any]]) -> None:
+    def add(self, name: str, keys: Ints, columns: Mapping[str, Numbers]) -> None:
         """Add rows to a table, shape (n,) each, as in `group`."""
         if len(keys):
             self._tables[name].add(keys, columns)
@@ -471,11 +468,11 @@ _PARTS = 32
 """Number of parts that are merged at once."""
 
 
-Groups = Callable[[NDArray[Any], NDArray[Any]], Ints]
+Groups = Callable[[Numbers, Numbers], Ints]
 """Maps phases and files, shape (n,) each, to groups; -1 omits a row."""
 
 
-def grouped(number: Ints, columns: Mapping[str, NDArray[Any]], how: Mapping[str, How] | None = None) -> IntTable:
+def grouped(number: Ints, columns: Mapping[str, Numbers], how: Mapping[str, How] | None = None) -> IntTable:
     """Columns added up by group number; -1 omits a row."""
     keep = number >= 0
     return group(number[keep], {name: column[keep] for name, column in columns.items()}, how)

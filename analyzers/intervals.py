@@ -8,14 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from vani.analyzers.int_table import Factorized, IntTable, IntTableBuilder, key_widths, unpack
+from vani.columns import Bools, Ints, Numbers
 
-Ints = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class Intervals:
@@ -28,7 +26,7 @@ class Intervals:
     def __len__(self) -> int:
         return len(self.group)
 
-    def where(self, rows: NDArray[np.bool_]) -> Intervals:
+    def where(self, rows: Bools) -> Intervals:
         """Select some of them."""
         return Intervals(self.group[rows], self.start[rows], self.end[rows])
 
@@ -107,7 +105,7 @@ def merge_runs(group: Ints, start: Ints, end: Ints) -> Intervals:
     return merge(group[opens], start[opens], end[np.append(opens[1:], len(group))[: len(opens)] - 1])
 
 
-def _apart(first: NDArray[Any], last: NDArray[Any], low: int, span: int, groups: Ints) -> Intervals:
+def _apart(first: Numbers, last: Numbers, low: int, span: int, groups: Ints) -> Intervals:
     """Merge starts and ends that were lifted by the number of their group times the span; modifies both.
 
     Starts and ends are sorted separately: nothing is open between the i-th end and the (i+1)-th start exactly if the
@@ -130,11 +128,11 @@ _FEW = 64
 """Number of values per run above which merging runs is faster than sorting again."""
 
 
-def _falls(values: NDArray[Any]) -> int:
+def _falls(values: Numbers) -> int:
     return int(np.count_nonzero(values[1:] < values[:-1]))
 
 
-def _sort(values: NDArray[Any]) -> None:
+def _sort(values: Numbers) -> None:
     """Sort in place; a process's calls come in time order, so there are often few runs, which merging exploits."""
     falls = _falls(values)
     if falls:
@@ -184,7 +182,7 @@ class RunningUnion:
             done |= self._pending.end < latest - back
         self._book(done)
 
-    def _book(self, done: NDArray[np.bool_]) -> None:
+    def _book(self, done: Bools) -> None:
         if done.any():
             keys, lengths = total_length(self._pending.where(done))
             self._lengths.add(keys, {"time": lengths})

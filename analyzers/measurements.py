@@ -16,16 +16,14 @@ from math import isfinite
 from typing import TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from vani.analyzers.measures.operations import OperationCounts, ProcessCounts
 from vani.analyzers.measures.survey import SurveyedFiles
 from vani.analyzers.workload import Workload
+from vani.columns import Bools, Ints
 from vani.counts import FileLayout, JobFacts, NotCounted
 from vani.errors import InputError
 from vani.schema.profile import AppDependency
-
-Ints = NDArray[np.int64]
 
 _DEEPEST = 16
 
@@ -137,7 +135,7 @@ class PossibleExchanges:
     """Files through which processes may have read what others wrote, if the order of calls is unknown."""
 
     between_apps: bool
-    processes: NDArray[np.bool_]
+    processes: Bools
     """Shape (apps,): whether processes of the app may have done so."""
     files: Ints | None
     """Codes (by last name) of the possible files; None for any file."""

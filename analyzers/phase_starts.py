@@ -63,13 +63,9 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
 
 from vani.analyzers.activity import Cells
-from vani.columns import distinct
-
-Ints = NDArray[np.int64]
-Bools = NDArray[np.bool_]
+from vani.columns import Bools, Floats, Ints, distinct
 
 MAX_PHASES = 1000
 
@@ -353,7 +349,7 @@ def _turns(cells: Cells, groups: Ints, step: Bools, reach: Ints) -> tuple[tuple[
     return (columns[:, 0], columns[:, 1], columns[:, 2]), turned
 
 
-def _walk(read: Ints, written: Ints, groups: Ints) -> NDArray[np.float64]:
+def _walk(read: Ints, written: Ints, groups: Ints) -> Floats:
     """Share of a group's reads that it has read so far, minus the same share of its writes: rises with reads, and falls
     with writes. A scarce kind counts less."""
     starts = np.flatnonzero(np.append(True, groups[1:] != groups[:-1]))
@@ -361,19 +357,19 @@ def _walk(read: Ints, written: Ints, groups: Ints) -> NDArray[np.float64]:
     reads, writes = (np.add.reduceat(column, starts).astype(np.float64) for column in (read, written))
     moved = reads + writes
 
-    def scale(side: NDArray[np.float64]) -> NDArray[np.float64]:
+    def scale(side: Floats) -> Floats:
         share = np.divide(side, moved, out=np.zeros_like(moved), where=moved > 0)
         weight = np.minimum(1.0, share / _SCARCE)
-        scale_of_group: NDArray[np.float64] = np.divide(weight, side, out=np.zeros_like(moved), where=side > 0)
+        scale_of_group: Floats = np.divide(weight, side, out=np.zeros_like(moved), where=side > 0)
         return np.repeat(scale_of_group, lengths)
 
     steps = read * scale(reads) - written * scale(writes)
-    walk: NDArray[np.float64] = np.cumsum(steps)
+    walk: Floats = np.cumsum(steps)
     walk -= np.repeat(walk[starts] - steps[starts], lengths)
     return walk
 
 
-def _extremes(walk: NDArray[np.float64], least: float) -> list[int]:
+def _extremes(walk: Floats, least: float) -> list[int]:
     """Indices after which the walk, which begins at 0, reverses by at least `least`, alternately up and down."""
     extremes: list[int] = []
     high = low = 0.0

@@ -7,17 +7,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from vani.analyzers.int_table import NO_VALUE, SIDES, Factorized, key_widths, pack, unpack
-from vani.columns import distinct
+from vani.columns import Bools, Int8s, Int16s, Ints, Numbers, distinct
 from vani.kernels import OperationBit, dtype_of
-
-Ints = NDArray[np.int64]
-Bools = NDArray[np.bool_]
 
 CONSECUTIVE, SEQUENTIAL, STRIDED, RANDOM = range(4)
 NAMES = ("consecutive", "sequential", "strided", "random")
@@ -44,7 +39,7 @@ def classify(
     jumped: Bools,
     first: Bools,
     behind_cut: Bools,
-) -> NDArray[np.int8]:
+) -> Int8s:
     """Class of each operation; stream by stream, each in recorded order, shape (n,) each.
 
     Parameters
@@ -102,7 +97,7 @@ class Operations:
     key: Ints
     """Key of process and file (`Batch.process_file`) and direction, see `SIDES`."""
     phase_file: Ints
-    within: NDArray[np.int16]
+    within: Int16s
     begin: Ints
     size: Ints
     append: Bools
@@ -132,8 +127,8 @@ class KernelOperations:
 
     key: Ints
     phase_file: Ints
-    within: NDArray[np.int16]
-    operations: NDArray[Any]
+    within: Int16s
+    operations: Numbers
     """Structs of the kernel `pattern`."""
 
     @staticmethod
@@ -147,7 +142,7 @@ class KernelOperations:
 
     def as_columns(self) -> Operations:
         """Convert to numpy columns."""
-        columns: dict[str, NDArray[Any]] = {n: self.operations[n].copy() for n in ("begin", "size", "start", "seeks")}
+        columns: dict[str, Numbers] = {n: self.operations[n].copy() for n in ("begin", "size", "start", "seeks")}
         columns |= {name: (self.operations["bits"] & bit) != 0 for bit, name in _OPERATION_BITS.items()}
         return Operations(self.key, self.phase_file, self.within, **columns)
 
@@ -160,12 +155,12 @@ class Calls:
     keys: Ints
     count: Ints
     rows: Ints
-    group: NDArray[Any]
+    group: Numbers
     begin: Ints
     size: Ints
     start: Ints
     phase_file: Ints
-    within: NDArray[np.int16]
+    within: Int16s
     append: Bools
     follows: Bools
 
@@ -211,7 +206,7 @@ class Run:
     def __len__(self) -> int:
         return len(self.group)
 
-    def _column(self, new: NDArray[Any], earlier: NDArray[Any]) -> NDArray[Any]:
+    def _column(self, new: Numbers, earlier: Numbers) -> Numbers:
         if not len(new):
             return earlier.copy()
         column = new[self._row]

@@ -25,13 +25,10 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from vani.analyzers.int_table import NO_VALUE, key_widths, pack, unpack
 from vani.calls import FileClass, Flag
-from vani.columns import Texts, distinct, texts, to_numpy
-
-Ints = NDArray[np.int64]
+from vani.columns import Bools, Int8s, Int32s, Ints, Numbers, Texts, distinct, texts, to_numpy
 
 BUCKETS = 4096
 """Maximum number of moments at which the ends of files are known: the run is divided into this many equal pieces."""
@@ -43,11 +40,11 @@ MOMENTS = key_widths(BUCKETS + 1)
 class Ends:
     """Reach of each file over time; reads beyond it returned nothing."""
 
-    known: NDArray[np.bool_] = field(default_factory=lambda: np.empty(0, np.bool_))
+    known: Bools = field(default_factory=lambda: np.empty(0, np.bool_))
     """Shape (files,): whether the run created the file, or its earlier size is known, and all writes are visible."""
     since: Ints = field(default_factory=lambda: np.empty(0, np.int64))
     """Shape (files,): time from which the end is known: earlier reads may have returned data."""
-    always: NDArray[np.bool_] = field(default_factory=lambda: np.empty(0, np.bool_))
+    always: Bools = field(default_factory=lambda: np.empty(0, np.bool_))
     """Shape (files,): whether no read came before that time."""
     keys: Ints = field(default_factory=lambda: np.empty(0, np.int64))
     """Keys of file and moment, see `MOMENTS`; ascending."""
@@ -95,16 +92,16 @@ class SurveyFindings:
     first_phase: Ints
     """Shape (apps + 1,): phases of app a are first_phase[a] .. first_phase[a + 1]."""
     ends: Ends = field(default_factory=Ends)
-    linked: NDArray[np.bool_] = field(default_factory=lambda: np.empty(0, np.bool_))
+    linked: Bools = field(default_factory=lambda: np.empty(0, np.bool_))
     """Shape (files,): whether a file is both written and read, and by several processes, which can depend on each other
     through it."""
-    linked_by_open: NDArray[np.bool_] = field(default_factory=lambda: np.empty(0, np.bool_))
+    linked_by_open: Bools = field(default_factory=lambda: np.empty(0, np.bool_))
     """Shape (files,): of these, files whose writes or reads left no records except the opens around them."""
-    written_by_open: NDArray[np.bool_] = field(default_factory=lambda: np.empty(0, np.bool_))
+    written_by_open: Bools = field(default_factory=lambda: np.empty(0, np.bool_))
     """Shape (files,): of these, files whose writes left no records."""
     threaded: Ints = field(default_factory=lambda: np.empty(0, np.int64))
     """Processes that run calls concurrently, ascending."""
-    listed_as: NDArray[np.int32] | None = None
+    listed_as: Int32s | None = None
     """Shape (files + 1,): the code under which `Batch.listed_phase_file` counts a file: its own if it is listed or
     not in the data set, else -1. The last entry is for no file. None if all files are listed."""
     linked_calls: int = 0
@@ -144,7 +141,7 @@ def renames_of(
     local: Sequence[Ints],
     shifts: Sequence[int],
     paths: Texts,
-    classes: NDArray[np.int8],
+    classes: Int8s,
 ) -> Renames:
     """The renames of all traces.
 
@@ -216,7 +213,7 @@ class Lives:
     files: Ints
     """Shape (turns + names,): the file of each life of each name, as the code of its last name."""
 
-    def of(self, file: Ints, start: Ints, flags: NDArray[Any]) -> Ints:
+    def of(self, file: Ints, start: Ints, flags: Numbers) -> Ints:
         """Files that names denote, shape (n,), given the names in calls, their start times, and their flags."""
         place = self.place[file]
         rows = np.flatnonzero(place >= 0)
@@ -304,7 +301,7 @@ class Workload:
 
     paths: Sequence[str]
     """Path of each global file code; traces that name the same path share its code."""
-    file_class: NDArray[np.int8]
+    file_class: Int8s
     apps: tuple[str, ...]
     app_of_trace: tuple[int, ...]
     process_base: tuple[int, ...]
@@ -336,9 +333,9 @@ class Context:
 
     workload: Workload
     trace: int
-    file_codes: NDArray[np.int64]
+    file_codes: Ints
     """Global code for each of the trace's own file codes."""
-    function_codes: NDArray[np.int32] = field(default_factory=lambda: np.zeros(1, np.int32))
+    function_codes: Int32s = field(default_factory=lambda: np.zeros(1, np.int32))
     """Global code for each of the trace's own function codes; the last entry is for a function without a name."""
 
     @property

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from vani.analyzers.activity import Cells, bucket_ns
 from vani.analyzers.counts.rows import Rows, TracedSegments
@@ -30,11 +29,10 @@ from vani.analyzers.phase_starts import begins
 from vani.analyzers.streams import NAMES
 from vani.analyzers.workload import BUCKETS, MOMENTS
 from vani.calls import Kind, Layer
-from vani.columns import distinct
+from vani.columns import Ints, distinct
 from vani.counts import RunCounts
 from vani.schema.profile import ByKind, Footprint, PastEnd, Phase, PhaseIO
 
-Ints = NDArray[np.int64]
 
 def phases_of_calls(segments: TracedSegments, traces: Sequence[TraceFacts]) -> Measurements | None:
     """Phases in the traced segments, which consist only of POSIX reads and writes.

@@ -6,7 +6,6 @@ from functools import cache
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from vani.analyzers import measurements
 from vani.analyzers.assemble import assemble
@@ -25,13 +24,11 @@ from vani.analyzers.measures.survey import ENDS_OF_FILES, SurveyedFiles
 from vani.analyzers.passes.measure_workload import extension_names
 from vani.analyzers.workload import Context, Workload
 from vani.calls import RENAMES
-from vani.columns import distinct, small_table
+from vani.columns import Bools, Ints, distinct, small_table
 from vani.counts import Beside, FileLayout, RunCounts
 from vani.schema.job import Job
 from vani.schema.profile import Profile
 from vani.schema.system import System
-
-Ints = NDArray[np.int64]
 
 LAYOUT = ("files.stripe_count", "files.stripe_size", "files.components")
 NO_LAYOUTS = "the log has no records of Lustre"
@@ -215,7 +212,7 @@ def _without_unsound(profile: Profile, counts: Sequence[RunCounts]) -> Profile:
 
 
 def _with_flushes(
-    measured: measurements.Measurements, rows: Rows, hidden: NDArray[np.bool_]
+    measured: measurements.Measurements, rows: Rows, hidden: Bools
 ) -> measurements.Measurements:
     """Remarks on flushes without their own time, and on how the time of others was determined."""
     measured = replace(measured, hidden_flushes=(rows.phase[hidden], rows.file[hidden]))

@@ -8,7 +8,6 @@ counted.
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from vani.analyzers.counts.rows import Rows, TracedSegments
 from vani.analyzers.counts.wording import ACCESSES
@@ -23,11 +22,10 @@ from vani.analyzers.measures.operations import SizeBins, SizeCounts
 from vani.analyzers.streams import NAMES
 from vani.analyzers.workload import Context, SurveyFindings, Workload
 from vani.calls import FileClass, Kind, Layer
-from vani.columns import distinct
+from vani.columns import Bools, Ints, distinct
 from vani.counts import RunCounts
 from vani.schema.profile import AppDependency
 
-Ints = NDArray[np.int64]
 _OUTERMOST_FIRST = (Layer.HDF5, Layer.PNETCDF, Layer.MPIIO)
 _NEVER = np.iinfo(np.int64).max
 _SIDES = (("reads", "bytes_read", "read"), ("writes", "bytes_written", "write"))
@@ -117,7 +115,7 @@ def pattern(rows: Rows, segments: TracedSegments) -> PatternCounts:
     )
 
 
-def _of_cells(segments: TracedSegments, known: NDArray[np.bool_]) -> TracedSegments:
+def _of_cells(segments: TracedSegments, known: Bools) -> TracedSegments:
     """Calls on the files and in the runs of some rows."""
     rows = segments.rows
     widths = (len(rows.workload.process_base), max(1, rows.workload.files))
@@ -345,7 +343,7 @@ def library_use(rows: Rows, contexts: Sequence[Context], runs: Sequence[RunCount
     outermost = layer.copy()
     for library, mask in reversed(within.items()):
         outermost = np.where(mask, library, outermost)
-    through: list[tuple[Ints | int, NDArray[np.bool_]]] = [(layer, nothing == 0), *within.items()]
+    through: list[tuple[Ints | int, Bools]] = [(layer, nothing == 0), *within.items()]
     for of, mask in through:
         key = np.where(mask, pack((app, of), widths), -1)
         table = grouped(key, counts | {"unsized_reads": nothing, "unsized_writes": nothing})
@@ -370,7 +368,7 @@ def library_use(rows: Rows, contexts: Sequence[Context], runs: Sequence[RunCount
     return Libraries().aggregate(sums.result(), workload, no_phases)
 
 
-def _is_known(known: dict[tuple[int, int], set[int]], app: Ints, file: Ints, layer: int) -> NDArray[np.bool_]:
+def _is_known(known: dict[tuple[int, int], set[int]], app: Ints, file: Ints, layer: int) -> Bools:
     is_known = np.zeros(len(app), np.bool_)
     for (of_app, of_layer), codes in known.items():
         if of_layer == layer and codes:

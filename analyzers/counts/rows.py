@@ -12,7 +12,6 @@ from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
 
 from vani.analyzers.int_table import KINDS, NO_VALUE, SIDES, IntTable, Pairs, count_pairs, group, pack, unpack
 from vani.analyzers.intervals import Intervals, merge, total_length
@@ -22,10 +21,9 @@ from vani.analyzers.measures.operations import NamesAndLocks
 from vani.analyzers.streams import NAMES, RANDOM, classify, distances
 from vani.analyzers.workload import Context, Workload
 from vani.calls import FileClass, Kind, Layer
+from vani.columns import Bools, Int8s, Ints
 from vani.counts import ALL_RANKS, COLUMNS, RunCounts
 
-Ints = NDArray[np.int64]
-Bools = NDArray[np.bool_]
 
 @dataclass(frozen=True, eq=False)
 class Rows:
@@ -72,9 +70,9 @@ class Rows:
         return self.columns[name]
 
     @cached_property
-    def included(self) -> NDArray[np.bool_]:
+    def included(self) -> Bools:
         """Whether each row is on a file of the data set."""
-        included: NDArray[np.bool_] = self.workload.file_class[self.file] == FileClass.DATASET
+        included: Bools = self.workload.file_class[self.file] == FileClass.DATASET
         return included
 
     @cached_property
@@ -253,7 +251,7 @@ class TracedSegments:
         return merge(key, self.offset, self.offset + self.size)
 
     @cached_property
-    def _classified(self) -> tuple[NDArray[np.int8], Ints]:
+    def _classified(self) -> tuple[Int8s, Ints]:
         """Class of each call, and its distance from the one before."""
         stream = pack((self.process, self.file, self.kind), (self.rows.workload.processes, *self.phase_file_widths[1:]))
         no = np.zeros(len(self), np.bool_)

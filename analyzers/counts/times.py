@@ -11,7 +11,6 @@ from the first to the last call on each file.
 from collections.abc import Iterator, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from vani.analyzers.counts.rows import Rows, TracedSegments
 from vani.analyzers.int_table import KINDS, LAYERS, group, pack, totals, unpack
@@ -21,10 +20,9 @@ from vani.analyzers.measures.busy_time import ALL, WIDTH, WRITE_OR_SYNC, BusyTim
 from vani.analyzers.measures.io_time import SpentTime
 from vani.analyzers.measures.operations import MovedByProcess
 from vani.calls import Kind
-from vani.columns import distinct
+from vani.columns import Ints, distinct
 from vani.counts import RunCounts
 
-Ints = NDArray[np.int64]
 
 def evened_out(least: Ints, total: int) -> Ints:
     """Raise the smallest values of `least` until all add up to `total`, which keeps the largest as small as possible.

@@ -17,7 +17,6 @@ paper's column has "1 op", "7 ops/rank", "Iterative", "Bulk"):
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from vani.analyzers.entities.dependencies import process_dependencies
 from vani.analyzers.entities.io_stats import empty_stats
@@ -26,9 +25,8 @@ from vani.analyzers.measures.busy_time import BusyTimes
 from vani.analyzers.measures.io_time import ClockSkew, SpentTime
 from vani.analyzers.measures.libraries import LibraryCallTimes, LibraryTimes, LibraryUse
 from vani.analyzers.measures.operations import MovedByProcess
+from vani.columns import Ints
 from vani.schema import profile
-
-Ints = NDArray[np.int64]
 
 _AS_RECORDED = ("tool", "format", "layout", "ranks", "records", "start_unix_s", "repaired_times", "complete")
 """Attributes of a trace that need no conversion."""

@@ -13,21 +13,18 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from vani.analyzers.entities.flows import Blocks, Links, numbers_of_sets, spread
 from vani.analyzers.entities.view import Notes, View
 from vani.analyzers.int_table import How, IntTable, group, pack, unpack
 from vani.analyzers.measurements import PossibleExchanges
 from vani.analyzers.measures.extents import NEVER, Exchanges
-from vani.columns import distinct
+from vani.columns import Bools, Ints, distinct
 from vani.schema.profile import AppDependency, FileLevelDependencies, ProcessDependencies
 
 if TYPE_CHECKING:
     import networkx as nx
 
-Ints = NDArray[np.int64]
-Bools = NDArray[np.bool_]
 
 MAX_EDGES = 2_000_000
 MAX_PAIRS = 1 << 26

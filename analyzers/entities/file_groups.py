@@ -18,7 +18,6 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from vani.analyzers.entities.files import size_distribution
 from vani.analyzers.entities.io_stats import byte_counts
@@ -28,11 +27,9 @@ from vani.analyzers.measures.io_time import SpentTime
 from vani.analyzers.measures.lengths import FileLengths
 from vani.analyzers.measures.operations import NamesAndLocks
 from vani.calls import FileClass
-from vani.columns import distinct, scalar, texts, to_numpy
+from vani.columns import Bools, Ints, Numbers, distinct, scalar, texts, to_numpy
 from vani.name_patterns import NamePatterns
 from vani.schema.profile import ByteCounts, Folder, Lock, LookUp, NamePattern, SizeDistribution
-
-Ints = NDArray[np.int64]
 
 _EXACT = 1 << 53
 
@@ -63,7 +60,7 @@ class FileSums:
         """Sum of a survey column; zeros if the source does not count it."""
         return self.sum(self._view.surveyed(column))
 
-    def sum(self, of_files: NDArray[Any]) -> Ints:
+    def sum(self, of_files: Numbers) -> Ints:
         """Sum of nonnegative integers, or count of True values, over each group's files."""
         if of_files.dtype != np.int64 or int(of_files.max(initial=0)) < _EXACT // max(1, len(of_files)):
             return np.bincount(self._group, of_files, self._count).astype(np.int64)
@@ -94,7 +91,7 @@ class FileSums:
             "opens": int(self._opens[group]),
         }
 
-    def ranks(self, first: str, last: str, some: NDArray[np.bool_]) -> tuple[Ints, Ints] | None:
+    def ranks(self, first: str, last: str, some: Bools) -> tuple[Ints, Ints] | None:
         """Processes that did something: a lower bound of their number, and the only process (-1 if none or several).
 
         Parameters
@@ -382,7 +379,7 @@ def _plain(folder: str) -> str:
 
 
 def _searched(
-    view: View, paths: list[str], folder: list[str], is_folder: NDArray[np.bool_], failed: Ints, most: Ints
+    view: View, paths: list[str], folder: list[str], is_folder: Bools, failed: Ints, most: Ints
 ) -> tuple[set[str], set[str]]:
     """The folders that lack libraries that a loader looks for, and those that lack modules."""
     tried = defaultdict[str, set[str]](set)

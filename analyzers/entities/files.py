@@ -27,7 +27,6 @@ from pathlib import Path
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from vani.analyzers.entities.dependencies import exchanged_files
 from vani.analyzers.entities.io_stats import histogram, sizes_of
@@ -42,14 +41,13 @@ from vani.analyzers.measures.libraries import LibraryUse
 from vani.analyzers.measures.survey import unfilled
 from vani.analyzers.workload import Workload
 from vani.calls import FileClass, Layer
-from vani.columns import distinct
+from vani.columns import Bools, Int8s, Ints, distinct
 from vani.counts import FileLayout
 from vani.schema import dataset_facts
 from vani.schema.job import Job
 from vani.schema.profile import Dataset, FileEntity, SizeDistribution
 from vani.schema.profile.storage import Role
 
-Ints = NDArray[np.int64]
 
 def formats_on_disk(workload: Workload, used: Ints, listed: Ints) -> dict[int, str]:
     """Formats by file code, for listed files and those that determine the data set's formats.
@@ -186,13 +184,13 @@ UNSIZED = (
 ROLES: tuple[Role | None, ...] = (None, "input", "output", "intermediate", "temporary")
 
 
-def roles(view: View) -> tuple[NDArray[np.int8], NDArray[np.bool_]]:
+def roles(view: View) -> tuple[Int8s, Bools]:
     """Role of every file of the data set as an index into `ROLES`, that of None if it was only opened; shape (files,).
 
     Also returns a mask, of the same shape, of the files whose role depends on an unknown order of calls.
     """
     codes = view.files
-    role: NDArray[np.int8] = np.where(view.surveyed("reads") > 0, 1, 0).astype(np.int8)
+    role: Int8s = np.where(view.surveyed("reads") > 0, 1, 0).astype(np.int8)
     role[_is_output(view)] = 2
     unknown = np.zeros(len(codes), np.bool_)
     if view.links is None:
@@ -216,7 +214,7 @@ def roles(view: View) -> tuple[NDArray[np.int8], NDArray[np.bool_]]:
     return role_of, without_role
 
 
-def _is_output(view: View) -> NDArray[np.bool_]:
+def _is_output(view: View) -> Bools:
     """Files that the run wrote, as far as this is known without the order of calls."""
     reads, writes, makes, empties, resizes = (
         view.surveyed(n) > 0 for n in ("reads", "writes", "makes", "empties", "resizes")
@@ -224,7 +222,7 @@ def _is_output(view: View) -> NDArray[np.bool_]:
     return writes | resizes | empties | (makes & ~reads)
 
 
-def sizes(view: View) -> tuple[NDArray[np.int64], Notes]:
+def sizes(view: View) -> tuple[Ints, Notes]:
     """Final size of every file of the data set, `NO_VALUE` if unknown; shape (files,)."""
     workload, survey, lengths = view.workload, view.measured.survey.files, view.measured.of(FileLengths)
     if lengths is None:
@@ -274,9 +272,7 @@ def layouts_after(job: Job) -> dict[str, FileLayout]:
     return {path: FileLayout(of.stripe_count, of.stripe_unit, 1, of.object_size) for path, of in known.items()}
 
 
-def files(
-    view: View, role_of: NDArray[np.int8], size_of: NDArray[np.int64]
-) -> tuple[list[FileEntity], Notes]:
+def files(view: View, role_of: Int8s, size_of: Ints) -> tuple[list[FileEntity], Notes]:
     """The listed files, most I/O time first; `role_of` and `size_of` as returned by `roles` and `sizes`."""
     measured, interface = view.measured, view.interface_of_files
     use, operations = measured.processes, measured.operations
@@ -377,9 +373,7 @@ _NOT_SAMPLED = "a trace contains no values: `vani collect --dataset` reads a sam
 _AT_ONCE = 1 << 16
 
 
-def dataset(
-    view: View, role_of: NDArray[np.int8], without_role: NDArray[np.bool_], size_of: NDArray[np.int64]
-) -> tuple[Dataset, Notes]:
+def dataset(view: View, role_of: Int8s, without_role: Bools, size_of: Ints) -> tuple[Dataset, Notes]:
     """Formats, size, number and roles of the files; I/O is the workload's.
 
     Parameters
@@ -429,7 +423,7 @@ def dataset(
     return entity, notes if early else notes | of_formats
 
 
-def size_distribution(known: NDArray[np.int64]) -> SizeDistribution:
+def size_distribution(known: Ints) -> SizeDistribution:
     """Distribution of the known file sizes, in bytes."""
     ones = np.ones(len(known), np.int64)
     sizes = sizes_of(known, ones)
@@ -437,7 +431,7 @@ def size_distribution(known: NDArray[np.int64]) -> SizeDistribution:
     return SizeDistribution(known=len(known), **of_sizes, histogram=histogram(known, ones))
 
 
-def _explain_lengths(view: View, sizes: NDArray[np.int64]) -> tuple[bool, Notes]:
+def _explain_lengths(view: View, sizes: Ints) -> tuple[bool, Notes]:
     """Remarks on sizes that depend on unknown facts, and reasons for null sizes."""
     lengths = view.measured.of(FileLengths)
     if lengths is None or view.measured.results.why(FileLengths) is None:
@@ -447,7 +441,7 @@ def _explain_lengths(view: View, sizes: NDArray[np.int64]) -> tuple[bool, Notes]
     return bool(hidden.any()), {"files.size": UNSIZED} if unsized else {}
 
 
-def _formats(view: View, codes: NDArray[np.int64]) -> tuple[Counter[str] | None, Notes]:
+def _formats(view: View, codes: Ints) -> tuple[Counter[str] | None, Notes]:
     """Number of files per format; None if a file's format is unknown."""
     measured = view.measured
     if np.isin(codes, view.files_without_caller).any():

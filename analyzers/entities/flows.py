@@ -13,18 +13,15 @@ from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from vani.analyzers.int_table import Factorized, IntTable, key_widths, pack, unpack
 from vani.analyzers.measures.extents import NEVER, ExchangeCounts, ProcessExtents
 from vani.calls import Kind
-from vani.columns import distinct
+from vani.columns import Bools, Ints, UInt64s, distinct
 
 if TYPE_CHECKING:
     from vani.analyzers.measures.extents import ExchangeCounts, ProcessExtents
 
-Ints = NDArray[np.int64]
-Bools = NDArray[np.bool_]
 
 _MAX_PIECES = 1 << 21
 """Maximum number of pieces that are examined; a piece is a range that the same calls write and read throughout."""
@@ -122,7 +119,7 @@ def numbers_of_sets(blocks: int, block: Ints, process: Ints) -> Ints:
     return Factorized.of(total.view(np.int64)).codes
 
 
-def _mixed(*columns: Ints) -> NDArray[np.uint64]:
+def _mixed(*columns: Ints) -> UInt64s:
     """A pseudorandom number for each row (splitmix64)."""
     hashes = np.zeros(len(columns[0]), np.uint64)
     for column in columns:
@@ -144,7 +141,7 @@ class _Calls:
     earliest: Ints
     latest: Ints
 
-    def where(self, rows: NDArray[np.bool_] | Ints) -> _Calls:
+    def where(self, rows: Bools | Ints) -> _Calls:
         return _Calls(*(getattr(self, f.name)[rows] for f in fields(self)))
 
     @property
@@ -158,7 +155,7 @@ class _Budget:
     def __init__(self) -> None:
         self.over = _nothing()
 
-    def within(self, file: Ints, pieces: Ints) -> NDArray[np.bool_]:
+    def within(self, file: Ints, pieces: Ints) -> Bools:
         """Mask of the rows that fit the budget."""
         if int(pieces.sum()) <= _MAX_PIECES:
             return np.ones(len(file), np.bool_)
@@ -168,7 +165,7 @@ class _Budget:
         over = np.zeros(len(total), np.bool_)
         over[order] = np.cumsum(total[order]) > _MAX_PIECES
         self.over = distinct(self.over, dense.keys[over])
-        within: NDArray[np.bool_] = ~over[dense.codes]
+        within: Bools = ~over[dense.codes]
         return within
 
 
@@ -247,9 +244,7 @@ def flows(extents: ProcessExtents, exchanges: ExchangeCounts, skew_ns: int = 0) 
     return Flows(of_rest.blocks.and_pairs(*same), of_rest.unresolved, of_rest.in_doubt or in_doubt)
 
 
-def _same(
-    calls: _Calls, writes: NDArray[np.bool_]
-) -> tuple[tuple[Ints, Ints, Ints], bool, NDArray[np.bool_]]:
+def _same(calls: _Calls, writes: Bools) -> tuple[tuple[Ints, Ints, Ints], bool, Bools]:
     """(file, writer, reader) where a process read all that one process wrote to a file, and nothing else.
 
     Only covers files without bytes that two processes wrote. It avoids examining every record if all processes write
@@ -305,9 +300,7 @@ def _places(file: Ints, start: Ints, end: Ints) -> tuple[Ints, Ints]:
     return file * len(ends) + rank[: len(file)], file * len(ends) + rank[len(file) :]
 
 
-def _moments(
-    extents: ProcessExtents, exchanges: ExchangeCounts, writes: NDArray[np.bool_]
-) -> tuple[Ints, Ints]:
+def _moments(extents: ProcessExtents, exchanges: ExchangeCounts, writes: Bools) -> tuple[Ints, Ints]:
     """Start times of the first and the last call of each extent."""
     if extents.start_ns is not None:
         return extents.start_ns, extents.start_ns

@@ -17,7 +17,6 @@ from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from vani.analyzers.entities.io_stats import byte_counts
 from vani.analyzers.entities.view import Notes, View, layer_name
@@ -28,11 +27,11 @@ from vani.analyzers.measures.io_time import SpentTime
 from vani.analyzers.measures.libraries import ANY_LIBRARY, LayerSizes, LibraryUse, under_any_library
 from vani.analyzers.streams import NAMES
 from vani.calls import FileClass, Kind, Layer
+from vani.columns import Bools, Ints
 from vani.schema.dataset_facts import libraries_loaded
 from vani.schema.profile import Access, Amplification, ByteCounts, DataRepresentation, Granularity, Interface
 from vani.units import counted, format_bytes
 
-Ints = NDArray[np.int64]
 Pattern = Literal["consecutive", "sequential", "strided", "random"]
 Transfer = Literal["collective", "independent", "mixed"]
 
@@ -347,7 +346,7 @@ def _pattern(view: View, app: int, layer: int) -> Pattern | None:
     return _most_frequent(view, lambda apps, within: (apps == app) & ((within >> layer & 1) == 1))
 
 
-def _most_frequent(view: View, chosen: Callable[[Ints, Ints], NDArray[np.bool_]]) -> Pattern | None:
+def _most_frequent(view: View, chosen: Callable[[Ints, Ints], Bools]) -> Pattern | None:
     """The most frequent class of data operations of the chosen apps and layers, by start offset."""
     pattern_counts = view.measured.of(PatternCounts)
     if pattern_counts is None:

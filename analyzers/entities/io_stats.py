@@ -11,7 +11,6 @@ from functools import cache
 from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
 
 from vani.analyzers import int_table
 from vani.analyzers.intervals import merge, total_length
@@ -25,9 +24,8 @@ from vani.analyzers.measures.lengths import BeyondEnds
 from vani.analyzers.measures.operations import FunctionCosts, OperationCounts, SizeBins, SizeCounts
 from vani.analyzers.streams import NAMES
 from vani.calls import Kind
+from vani.columns import Bools, Ints
 from vani.schema import profile
-
-Ints = NDArray[np.int64]
 
 METADATA_KINDS = ("open", "close", "stat", "seek", "directory", "remove", "other")
 """Kinds in the order of `vani.schema.profile.MetadataKinds`."""
@@ -70,7 +68,7 @@ class Costs:
     columns: Mapping[str, Ints]
     timed: bool
 
-    def _time_s(self, rows: slice | NDArray[np.bool_], column: str = "time") -> float | None:
+    def _time_s(self, rows: slice | Bools, column: str = "time") -> float | None:
         return int(self.columns[column][rows].sum()) / 1e9 if self.timed else None
 
     def _cost(self, name: str | None, rows: slice) -> profile.CallCost:

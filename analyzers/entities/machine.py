@@ -13,11 +13,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from vani.analyzers.entities.interfaces import middleware_access
 from vani.analyzers.entities.view import Notes, View
 from vani.calls import FileClass
+from vani.columns import Ints
 from vani.schema import profile
 from vani.schema.job import IN_MEMORY, family_of_mount
 
@@ -36,7 +36,7 @@ _KEY: Final = "storage.mounts"
 _BY_TABLE: Final = "the mounts in the logs or traces, which leave out / and may leave out others"
 _NO_TABLE: Final = "the trace has no mount table: pass job.yaml of `vani collect` with --job"
 
-Codes = NDArray[np.int64]
+Codes = Ints
 
 
 def mount_above(path: str, table: Sequence[tuple[str, str]]) -> tuple[str, str] | None:

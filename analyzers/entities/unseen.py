@@ -16,7 +16,6 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from vani.analyzers.entities.view import Notes, View
 from vani.analyzers.int_table import NO_VALUE, IntTable, unpack
@@ -24,13 +23,11 @@ from vani.analyzers.measures.lengths import BeyondEnds, FileLengths
 from vani.analyzers.measures.libraries import LibraryUse
 from vani.analyzers.measures.operations import ASKED, FileBalance
 from vani.calls import Kind, Layer
+from vani.columns import Bools, Floats, Ints
 from vani.counts import NotCounted
 from vani.models.io_time import HARDLY
 from vani.schema.profile import Unseen, UnseenKind
 from vani.units import format_bytes
-
-Ints = NDArray[np.int64]
-Bools = NDArray[np.bool_]
 
 _LISTED: Final = 10
 """Most files that an entry names."""
@@ -272,7 +269,7 @@ def _read_past_end(view: View, codes: Ints) -> Bools:
     return np.isin(codes, past.file[past.beyond > 0])
 
 
-def _open_s(view: View, survey: IntTable, codes: Ints) -> NDArray[np.float64]:
+def _open_s(view: View, survey: IntTable, codes: Ints) -> Floats:
     """Maximum time in seconds that each file was open in some process; same shape as `codes`.
 
     At most the time from its first open to its last close, and the total open time of all processes.
@@ -288,7 +285,7 @@ def _open_s(view: View, survey: IntTable, codes: Ints) -> NDArray[np.float64]:
     return np.where(closes > opens, longest, np.clip(added, 0.0, longest))
 
 
-def _at_once(view: View, survey: IntTable, files: Ints, open_s: NDArray[np.float64]) -> float:
+def _at_once(view: View, survey: IntTable, files: Ints, open_s: Floats) -> float:
     """Maximum time in seconds that a process had some of these files open.
 
     Files of one process add up within it; a shared file may have been open in each process all the time.

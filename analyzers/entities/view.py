@@ -22,7 +22,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from vani.analyzers.entities.flows import Links
 from vani.analyzers.entities.io_stats import empty_stats, stats_by
@@ -35,13 +34,11 @@ from vani.analyzers.measures.io_time import ClockSkew, SpentTime
 from vani.analyzers.measures.libraries import ANY, LibraryCallTimes, LibraryTimes, LibraryUse
 from vani.analyzers.measures.operations import FileBalance
 from vani.calls import FileClass, Layer
-from vani.columns import Texts, distinct, texts, to_arrow
+from vani.columns import Bools, Int8s, Ints, Texts, distinct, texts, to_arrow
 from vani.schema.job import Job
 from vani.schema.profile import IOStats, LibraryCall, LibraryTime, Repeats
 from vani.schema.profile.iostats import LayerName
 from vani.schema.system import System
-
-Ints = NDArray[np.int64]
 
 _THIRD = 3
 _TWICE = 2
@@ -227,7 +224,7 @@ class View:
         return codes, np.bincount(place, balance.users["processes"][alone], len(codes)).astype(np.int64)
 
     @cached_property
-    def _surveyed(self) -> tuple[Ints, NDArray[np.bool_] | None]:
+    def _surveyed(self) -> tuple[Ints, Bools | None]:
         """Row of each of `files` in the survey's table, and a mask of those that have one (None: all)."""
         keys, files = self.measured.survey.files.keys, self.files
         if not len(keys):
@@ -435,7 +432,7 @@ class View:
         return np.searchsorted(bases, np.arange(self.workload.processes), side="right") - 1
 
     @cached_property
-    def interface_of_files(self) -> NDArray[np.int8]:
+    def interface_of_files(self) -> Int8s:
         """Layer with most opens and data operations of each file, -1 for none; shape (files,)."""
         interface = np.full(self.workload.files, -1, np.int8)
         libraries = self.measured.of(LibraryUse)

@@ -25,7 +25,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,7 +36,7 @@ from vani.analyzers.measures.accesses import by_column, widths_of
 from vani.analyzers.passes import SumsCollector, SumsMeasure
 from vani.analyzers.workload import Context, Ends, SurveyFindings, Workload
 from vani.calls import Flag, Kind, Layer
-from vani.columns import distinct
+from vani.columns import Bools, Int8s, Ints, Numbers, distinct
 from vani.kernels import PatternBit, columns
 
 _WITHIN = 1 << 16
@@ -55,8 +54,6 @@ _EACH = np.eye(len(streams.NAMES), dtype=np.int64)
 _BITS_OF_KIND = np.zeros(max(Kind) + 1, np.uint8)
 _BITS_OF_KIND[[Kind.READ, Kind.WRITE]] = PatternBit.IS_DATA, PatternBit.IS_DATA | PatternBit.IS_WRITE
 
-Ints = NDArray[np.int64]
-Bools = NDArray[np.bool_]
 
 
 @cache
@@ -238,9 +235,9 @@ class _Collector(SumsCollector):
         )
         return True
 
-    def _bits(self, groups: CallGroups) -> NDArray[Any]:
+    def _bits(self, groups: CallGroups) -> Numbers:
         kind, flags = groups.kind, groups.flags
-        bits: NDArray[Any] = _BITS_OF_KIND[np.minimum(kind, len(_BITS_OF_KIND) - 1)]
+        bits: Numbers = _BITS_OF_KIND[np.minimum(kind, len(_BITS_OF_KIND) - 1)]
         bits |= _bits_of_flags()[flags.view(np.uint16)]
         bits |= self._follows[groups.function]
         return bits
@@ -302,7 +299,7 @@ class _Collector(SumsCollector):
         """`strides`: file, distance and count, shape (n, 3)."""
         self.sums.count("strides", *strides.T)
 
-    def _count(self, run: streams.Run, kind: NDArray[np.int8], rows: Ints) -> None:
+    def _count(self, run: streams.Run, kind: Int8s, rows: Ints) -> None:
         table = np.bincount(
             run.group[rows] * len(streams.NAMES) + kind[rows], minlength=len(streams.NAMES) * len(run.phase_file)
         ).reshape(-1, len(streams.NAMES))
@@ -312,14 +309,14 @@ class _Collector(SumsCollector):
         group, side = run.group[rows], run.keys[run.stream(rows)] % 2
         self._add_bytes(run.phase_file[group], side, run.within[group], run.size[rows])
 
-    def _add_bytes(self, phase_file: Ints, side: NDArray[Any], within: NDArray[Any], size: Ints) -> None:
+    def _add_bytes(self, phase_file: Ints, side: Numbers, within: Numbers, size: Ints) -> None:
         """Add bytes in order, shape (n,) each."""
         layer = np.where((within >> Layer.POSIX & 1) == 1, Layer.POSIX, Layer.STDIO)
         key = (phase_file * _SIDE_AND_LAYER[0] + side) * _SIDE_AND_LAYER[1] + layer
         some = size > 0
         self.sums.add("ordered", key[some], {"amount": size[some]})
 
-    def _add_table(self, phase_file: Ints, within: NDArray[Any], counts: Ints) -> None:
+    def _add_table(self, phase_file: Ints, within: Numbers, counts: Ints) -> None:
         """`counts`: operations by class, shape (n, classes)."""
         columns = {name: counts[:, i] for i, name in enumerate(streams.NAMES)}
         around = pack((self._app, within), (self._apps, _WITHIN))

@@ -20,18 +20,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from vani.analyzers import int_table
 from vani.analyzers.batch import Batch
 from vani.analyzers.passes import SumsCollector, SumsMeasure
 from vani.analyzers.workload import Context, SurveyFindings, Workload
 from vani.calls import FileClass, Flag, Kind, Layer
-
-Ints = NDArray[np.int64]
+from vani.columns import Int8s, Ints, Numbers
 
 LIBRARIES = (Layer.MPIIO, Layer.HDF5, Layer.PNETCDF, Layer.NETCDF)
 """I/O libraries between the program and the file-system calls."""
@@ -50,7 +47,7 @@ POWERS = 1 << np.arange(9, 25)
 """Powers of two to which the start of a call may be aligned."""
 
 
-def ask_kind(names: Sequence[str]) -> NDArray[np.int8]:
+def ask_kind(names: Sequence[str]) -> Int8s:
     """Kind of each function: 0 if its data moves during the call, 1 if later, -1 if it moves no data."""
     return np.array(
         [
@@ -210,7 +207,7 @@ class Accesses(SumsMeasure):
         return AccessTable(widths_of(workload), combined["accesses"])
 
 
-Calls = NDArray[Any]
+Calls = Numbers
 _FIELDS = ("row", "rank", "start", "end", "file", "size", "layer", "kind", "process", "within", "later", "collective")
 _NO_CALLS = np.empty(0, [(name, np.int64) for name in _FIELDS])
 """Data calls of libraries in recorded order; `row`: index among all calls of the batch, `file`: -1 if unknown."""
@@ -243,7 +240,7 @@ class _Collector(SumsCollector):
         self._of_users = (workload.processes, *self._widths[1:])
         self._users = int_table.SumsBuilder()
 
-    def _keys(self, file: Ints, kind: NDArray[Any], layer: NDArray[Any]) -> Ints:
+    def _keys(self, file: Ints, kind: Numbers, layer: Numbers) -> Ints:
         place = file if self._listed_as is None else self._listed_as[file]
         return int_table.pack((self._app, place + 1, kind, layer), self._widths)
 
@@ -271,7 +268,7 @@ class _Collector(SumsCollector):
         collective = (groups.flags & Flag.COLLECTIVE) != 0
         of_groups = (groups.layer, groups.kind, groups.process, groups.within, later, collective)
         requests = np.empty(len(rows), _NO_CALLS.dtype)
-        columns: list[NDArray[Any]] = [rows, batch.all_calls("rank")[rows], start]
+        columns: list[Numbers] = [rows, batch.all_calls("rank")[rows], start]
         columns += [start + batch.all_calls("duration_ns")[rows], batch.files_of(rows), batch.all_calls("bytes")[rows]]
         for name, column in zip(_FIELDS, [*columns, *(column[code] for column in of_groups)], strict=True):
             requests[name] = column
@@ -299,7 +296,7 @@ class _Collector(SumsCollector):
         for name, amount in (("size", size), ("time", time)):
             add_cells(self.sums, row, name, class_of(size), amount)
 
-    def _use(self, process: Ints, file: Ints, kind: NDArray[Any], layer: NDArray[Any]) -> None:
+    def _use(self, process: Ints, file: Ints, kind: Numbers, layer: Numbers) -> None:
         """Note which processes make calls on all files together, and on each listed one."""
         place = (file if self._listed_as is None else self._listed_as[file]) + 1
         for of in (place, np.zeros_like(place)):

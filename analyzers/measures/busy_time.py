@@ -12,14 +12,13 @@ from functools import partial
 from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
 
 from vani.analyzers.int_table import KINDS, IntTable, group, key_widths, pack, unpack
 from vani.analyzers.intervals import Intervals, merge, total_length
 from vani.analyzers.passes.call_times import CallTimes, TimedGroup, widths_of
 from vani.analyzers.workload import Context, SurveyFindings
 from vani.calls import Kind
-from vani.columns import distinct
+from vani.columns import Bools, Ints, distinct
 from vani.engine.executor import Executor
 from vani.store.read import ROW_GROUP
 
@@ -30,7 +29,6 @@ WIDTH = KINDS + 2
 _OF_GROUP = key_widths(WIDTH)
 """Widths of keys of group and kind, or `WRITE_OR_SYNC` or `ALL`."""
 
-Ints = NDArray[np.int64]
 
 _PIECES = 4
 """Number of pieces per worker."""
@@ -364,7 +362,7 @@ def _calls_in(
         )
 
 
-def _union(intervals: Intervals, key: Ints, rows: NDArray[np.bool_] | None = None) -> Intervals:
+def _union(intervals: Intervals, key: Ints, rows: Bools | None = None) -> Intervals:
     """The intervals (those in `rows`) merged under other keys; groups may be in any order."""
     if rows is not None and not rows.all():
         return merge(key[rows], intervals.start[rows], intervals.end[rows])

@@ -29,7 +29,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from vani.analyzers import int_table
 from vani.analyzers.batch import Batch, phases_and_files
@@ -37,9 +36,8 @@ from vani.analyzers.intervals import Intervals, merge, merge_runs
 from vani.analyzers.passes import SumsMeasure
 from vani.analyzers.workload import Context, SurveyFindings, Workload
 from vani.calls import Flag, Kind
+from vani.columns import Bools, Int8s, Int32s, Ints, Numbers
 from vani.kernels import columns
-
-Ints = NDArray[np.int64]
 
 _FEW_CALLS = 1 << 16
 """Maximum number of calls that are kept individually."""
@@ -69,10 +67,10 @@ class ProcessExtents:
     One per call and unordered if `start_ns` is known, otherwise by process, file and kind, and merged.
     """
 
-    process: NDArray[np.int32]
-    file: NDArray[np.int32]
+    process: Int32s
+    file: Int32s
     """Code of the last name."""
-    kind: NDArray[np.int8]
+    kind: Int8s
     """Read or write."""
     start: Ints
     end: Ints
@@ -139,7 +137,7 @@ class _Merger:
         self._unmerged = 0
         self.given_up = False
 
-    def add(self, extents: Intervals, grows: Callable[[Ints], NDArray[np.bool_]] | None = None) -> None:
+    def add(self, extents: Intervals, grows: Callable[[Ints], Bools] | None = None) -> None:
         """Add merged extents; `grows` selects groups whose extents may still merge with later ones."""
         if not len(extents) or self.given_up:
             return
@@ -148,7 +146,7 @@ class _Merger:
         if self._unmerged > self._most // 4 or len(self._parts) > 32:
             self.merged(grows)
 
-    def merged(self, grows: Callable[[Ints], NDArray[np.bool_]] | None = None) -> Intervals:
+    def merged(self, grows: Callable[[Ints], Bools] | None = None) -> Intervals:
         """All extents so far; none if they were given up."""
         joined = Intervals.joined(self._parts)
         # The result must not depend on where a batch ends. Allow at most twice as many, to bound memory.
@@ -172,7 +170,7 @@ class _ExtentsCollector:
         self._widths = (context.workload.processes, context.workload.files + 1, 2)
         self._final = context.workload.final_name
 
-    def _key(self, process: Any, file: Ints, kind: NDArray[Any]) -> Ints:
+    def _key(self, process: Any, file: Ints, kind: Numbers) -> Ints:
         return int_table.pack((process, self._final[file] + 1, kind), self._widths)
 
     def _rows(self, batch: Batch, order: Ints | slice) -> Ints:
@@ -275,10 +273,10 @@ class Touched:
     rows may have the same phase, file and kind.
     """
 
-    phase: NDArray[np.int32]
+    phase: Int32s
     """Shape (rows,), like the next four."""
-    file: NDArray[np.int32]
-    kind: NDArray[np.int8]
+    file: Int32s
+    kind: Int8s
     """Read or write."""
     first: Ints
     """Index of its first extent."""
@@ -292,9 +290,7 @@ class Touched:
     """Whether there were too many extents to keep, so that none are here."""
 
     @staticmethod
-    def each_alone(
-        phase: NDArray[Any], file: NDArray[Any], kind: NDArray[Any], start: Ints, end: Ints
-    ) -> Touched:
+    def each_alone(phase: Numbers, file: Numbers, kind: Numbers, start: Ints, end: Ints) -> Touched:
         """Extents that may overlap, shape (n,) each, with the offset of every call known: one row each."""
         return Touched(
             phase.astype(np.int32),

@@ -18,7 +18,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from vani.analyzers import int_table
 from vani.analyzers.batch import Batch, CallGroups, phases_and_files
@@ -26,9 +25,7 @@ from vani.analyzers.intervals import Intervals, merge, total_length
 from vani.analyzers.passes import SumsCollector, SumsMeasure
 from vani.analyzers.workload import Context, SurveyFindings, Workload
 from vani.calls import Flag
-from vani.columns import distinct
-
-Ints = NDArray[np.int64]
+from vani.columns import Bools, Ints, Numbers, distinct
 
 _WIDTH = int_table.KINDS + 1
 _KINDS, _LAYERS = int_table.key_widths(_WIDTH), int_table.key_widths(int_table.LAYERS)
@@ -100,7 +97,7 @@ class IoTime(SumsMeasure):
 
 
 def _common_time(
-    codes: NDArray[Any], start: Ints, end: Ints, groups: Mapping[str, NDArray[Any]], end_before: int
+    codes: Numbers, start: Ints, end: Ints, groups: Mapping[str, Numbers], end_before: int
 ) -> tuple[Ints, Ints]:
     """Time that calls share with their predecessor in the same process: by group and `_CUTS`.
 
@@ -182,7 +179,7 @@ class _IoTimeCollector(SumsCollector):
         self._before = {name: column[last] for name, column in attributes.items()}
         self._end_before = int(batch.end[-1])
 
-    def _add_sums(self, groups: CallGroups, alone: NDArray[np.bool_], times: Ints) -> None:
+    def _add_sums(self, groups: CallGroups, alone: Bools, times: Ints) -> None:
         """A union is the sum minus the overlaps of neighbours in one group; no call extends past its successor.
 
         `times` is by group and `_CUTS`.

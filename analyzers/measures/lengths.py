@@ -31,17 +31,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from vani.analyzers import int_table
 from vani.analyzers.batch import Batch, phases_and_files
 from vani.analyzers.passes import SumsMeasure
 from vani.analyzers.workload import Context, Ends, SurveyFindings, Workload
 from vani.calls import Flag, Kind, Layer
+from vani.columns import Bools, Ints, Numbers
 from vani.kernels import ReachKind, columns
-
-Ints = NDArray[np.int64]
-Bools = NDArray[np.bool_]
 
 NAMING = Flag.OPEN | Flag.REMOVE | Flag.TRUNCATE
 
@@ -50,7 +47,7 @@ NAMING = Flag.OPEN | Flag.REMOVE | Flag.TRUNCATE
 class LengthCalls:
     """Calls that determine a file's length, by process and file, in recorded order; shape (n,) each."""
 
-    place: NDArray[Any]
+    place: Numbers
     """Index among all calls of the batch."""
     key: Ints
     start: Ints
@@ -82,7 +79,7 @@ def length_calls(batch: Batch, *, writes: bool) -> LengthCalls:
     library = _lengths_set_by_libraries(batch)
     if not len(rows) and not len(library):
         return _NONE
-    place: NDArray[Any] = rows if batch.complete else batch.rows[rows]
+    place: Numbers = rows if batch.complete else batch.rows[rows]
     columns: list[Any] = [
         place,
         groups.process_file[batch.groups.codes[rows]],

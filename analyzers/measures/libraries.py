@@ -19,10 +19,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import prod
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from vani.analyzers.batch import Batch, CallGroups, CountedGroups, GroupedCalls
 from vani.analyzers.int_table import LAYERS, Pairs, Sums, SumsBuilder, count_pairs, key_widths, pack, unpack
@@ -31,8 +29,7 @@ from vani.analyzers.measures.accesses import LIBRARIES
 from vani.analyzers.passes import SumsCollector, SumsMeasure
 from vani.analyzers.workload import Context, SurveyFindings, Workload
 from vani.calls import Flag, Kind, Layer
-
-Ints = NDArray[np.int64]
+from vani.columns import Bools, Int8s, Int32s, Ints, Numbers
 
 ANY = 7
 """All libraries together."""
@@ -163,9 +160,9 @@ class LibraryCalls(SumsMeasure):
         return LibraryCallTimes(app, layer, function, table["count"], table["time"])
 
 
-def under_any_library(within: NDArray[Any]) -> NDArray[np.bool_]:
+def under_any_library(within: Numbers) -> Bools:
     """Select calls made through a library, by the layers around them (a bit per layer)."""
-    under: NDArray[np.bool_] = (within & _BITS) != 0
+    under: Bools = (within & _BITS) != 0
     return under
 
 
@@ -173,21 +170,21 @@ def under_any_library(within: NDArray[Any]) -> NDArray[np.bool_]:
 class LayerFiles:
     """File-system calls that use a file, by layer; shape (n,) each."""
 
-    app: NDArray[np.int32]
-    layer: NDArray[np.int8]
-    file: NDArray[Any]
+    app: Int32s
+    layer: Int8s
+    file: Numbers
     """-1 for none."""
-    count: NDArray[Any]
+    count: Numbers
 
 
 @dataclass(frozen=True, eq=False)
 class LayerSizes:
     """Data operations of each size, by layer (and again for `ANY_LIBRARY`); shape (n,) each."""
 
-    app: NDArray[np.int32]
-    layer: NDArray[np.int8]
-    size: NDArray[np.int64]
-    count: NDArray[np.int64]
+    app: Int32s
+    layer: Int8s
+    size: Ints
+    count: Ints
 
 
 @dataclass(frozen=True, eq=False)
@@ -197,25 +194,25 @@ class LibraryUse:
     Arrays have shape (apps, LAYERS).
     """
 
-    used: NDArray[np.bool_]
+    used: Bools
     """Whether there are calls of the layer, or under it."""
-    bytes_read: NDArray[np.int64]
+    bytes_read: Ints
     """Bytes of calls under a call of the layer (its own, for posix and stdio); likewise the next ones."""
-    bytes_written: NDArray[np.int64]
-    read_unknown: NDArray[np.bool_]
+    bytes_written: Ints
+    read_unknown: Bools
     """Whether there are such reads, all of unknown size; likewise `written_unknown`."""
-    written_unknown: NDArray[np.bool_]
-    calls: NDArray[np.int64]
+    written_unknown: Bools
+    calls: Ints
     """Number of calls of the layer itself."""
-    outermost_bytes: NDArray[np.int64]
+    outermost_bytes: Ints
     """For calls with this outermost layer, so that they add up over layers; likewise the other `outermost_` ones."""
-    outermost_calls: NDArray[np.int64]
+    outermost_calls: Ints
     files: LayerFiles
     sizes: LayerSizes
     outermost_files: LayerFiles
-    caller_unknown: NDArray[np.bool_]
+    caller_unknown: Bools
     """Shape (apps,): whether an unknown library made some of its calls."""
-    caller_unknown_files: NDArray[np.int64]
+    caller_unknown_files: Ints
     """Codes of files with such calls."""
 
 
@@ -252,12 +249,12 @@ class Libraries(SumsMeasure):
             sums[unpack(table.keys, shape)] = table[column]
             return sums
 
-        def of_no_size(side: str) -> NDArray[np.bool_]:
+        def of_no_size(side: str) -> Bools:
             calls = by_layer("under", side)
-            unknown: NDArray[np.bool_] = (calls > 0) & (calls == by_layer("under", f"unsized_{side}"))
+            unknown: Bools = (calls > 0) & (calls == by_layer("under", f"unsized_{side}"))
             return unknown
 
-        def pairs(name: str) -> tuple[NDArray[np.int32], NDArray[np.int8], NDArray[Any], NDArray[Any]]:
+        def pairs(name: str) -> tuple[Int32s, Int8s, Numbers, Numbers]:
             some = combined.counts(name)
             app, layer = unpack(some.first, shape)
             return app.astype(np.int32), layer.astype(np.int8), some.second, some.count
@@ -282,7 +279,7 @@ class Libraries(SumsMeasure):
         )
 
 
-def _of_layer(groups: CallGroups, layer: NDArray[Any] | int) -> Ints:
+def _of_layer(groups: CallGroups, layer: Numbers | int) -> Ints:
     return pack((groups.context.app, layer), (len(groups.context.workload.apps), LAYERS))
 
 
@@ -324,7 +321,7 @@ def _add_sizes(groups: CountedGroups, sizes: Pairs, sums: SumsBuilder) -> None:
         sums.count("transfers", key, by_layers.second[rows], by_layers.count[rows])
 
 
-def _set_bits(layers: NDArray[Any]) -> list[int]:
+def _set_bits(layers: Numbers) -> list[int]:
     """Layers for which any of the numbers has a bit."""
     every = int(np.bitwise_or.reduce(layers, initial=0))
     return [layer for layer in range(every.bit_length()) if every >> layer & 1]

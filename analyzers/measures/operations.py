@@ -37,15 +37,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 
 import numpy as np
-from numpy.typing import NDArray
 
 from vani.analyzers.batch import Batch, GroupedCalls, phases_and_files
 from vani.analyzers.int_table import LAYERS, NO_VALUE, IntTable, Sums, SumsBuilder, pack, unpack
 from vani.analyzers.passes import SumsCollector, SumsMeasure
 from vani.analyzers.workload import Context, SurveyFindings, Workload
 from vani.calls import FAILED, LOCK, FileClass, Flag, Kind, Layer
-
-Ints = NDArray[np.int64]
+from vani.columns import Int8s, Int32s, Ints
 
 
 @dataclass(frozen=True, eq=False)
@@ -165,28 +163,28 @@ class SizeBins:
     """Data operations by the source's own bins, per phase and file; shape (n,) each."""
 
     names: tuple[str, ...]
-    ends: NDArray[np.int64]
+    ends: Ints
     """Inclusive upper end of each bin except the last one, in bytes."""
-    phase: NDArray[np.int64]
-    file: NDArray[np.int64]
-    kind: NDArray[np.int64]
+    phase: Ints
+    file: Ints
+    kind: Ints
     """Read or write."""
-    bin: NDArray[np.int64]
+    bin: Ints
     """Index in `names`."""
-    count: NDArray[np.int64]
+    count: Ints
 
 
 @dataclass(frozen=True, eq=False)
 class SizeCounts:
     """Data operations of each size, per phase and listed file; shape (n,) each."""
 
-    phase: NDArray[np.int32]
-    file: NDArray[np.int32]
+    phase: Int32s
+    file: Int32s
     """-1 for no file or an unlisted one."""
-    kind: NDArray[np.int8]
+    kind: Int8s
     """Read or write."""
-    size: NDArray[np.int64]
-    count: NDArray[np.int64]
+    size: Ints
+    count: Ints
     bins: SizeBins | None = None
     """Bins of all operations, if the sizes above do not cover all of them."""
 

@@ -17,10 +17,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from vani.analyzers.activity import Activity, ActivityCollector, bucket_ns, merged_moments
 from vani.analyzers.batch import Batch, CountedGroups
@@ -28,10 +26,8 @@ from vani.analyzers.int_table import NO_VALUE, Factorized, How, IntTable, group,
 from vani.analyzers.intervals import Intervals, merge
 from vani.analyzers.workload import BUCKETS, MOMENTS, Context, Ends, SurveyFindings, Workload
 from vani.calls import DIRECT, SYNCHRONOUS, Flag, Kind, Layer
-from vani.columns import distinct
+from vani.columns import Bools, Ints, Numbers, distinct
 from vani.kernels import ReachKind, columns, dtype_of
-
-Ints = NDArray[np.int64]
 
 _LONG_AGO = np.iinfo(np.int64).min
 
@@ -127,7 +123,7 @@ class SurveyResult:
     busy: Intervals
     files: IntTable
     reach: IntTable
-    threaded: NDArray[np.int64]
+    threaded: Ints
     level: int = 0
     activity: Activity = field(default_factory=Activity)
 
@@ -151,7 +147,7 @@ class SurveyedFiles:
         """Whether the source recorded removals."""
         return not len(self.files) or bool({"removes", "last_remove"} & set(self.files.columns))
 
-    def removed(self, files: NDArray[np.int64]) -> NDArray[np.bool_]:
+    def removed(self, files: Ints) -> Bools:
         """Whether each file was removed, regardless of later events; False if removals are not recorded."""
         if "removes" in self.files.columns:
             return self.files.at(files, "removes") > 0
@@ -188,7 +184,7 @@ class Survey:
         return SurveyedFiles(combined.files, BUCKETS >> combined.level)
 
 
-def calls_by_file(groups: CountedGroups, rows: NDArray[Any], files: Factorized) -> dict[str, NDArray[np.int64]]:
+def calls_by_file(groups: CountedGroups, rows: Numbers, files: Factorized) -> dict[str, Ints]:
     """Columns of `SurveyedFiles` that need neither times nor places, shape (files,); `files` of some rows of groups."""
     kind, flags, layer = groups.kind[rows], groups.flags[rows], groups.layer[rows]
     moved, unsized = groups.bytes[rows], groups.unsized[rows]
@@ -227,7 +223,7 @@ class _Collector:
         self._busy = Intervals()
         self._activity = ActivityCollector(context)
         self._overlaps = OverlapFinder()
-        self._threaded: list[NDArray[np.int64]] = []
+        self._threaded: list[Ints] = []
         self._files: list[IntTable] = []
         self._reach: list[IntTable] = []
         self._level = 0
@@ -287,12 +283,12 @@ class _Collector:
         uses = (kind <= Kind.WRITE) | opens
         every = np.ones(len(kind), np.bool_)
 
-        def least(values: NDArray[np.int64], some: NDArray[np.bool_]) -> NDArray[np.int64]:
+        def least(values: Ints, some: Bools) -> Ints:
             lowest = np.full(len(group.keys), _NEVER)
             np.minimum.at(lowest, group.codes[some], values[some])
             return lowest
 
-        def most(values: NDArray[np.int64], some: NDArray[np.bool_]) -> NDArray[np.int64]:
+        def most(values: Ints, some: Bools) -> Ints:
             highest = np.full(len(group.keys), -1)
             np.maximum.at(highest, group.codes[some], values[some])
             return highest
@@ -325,14 +321,14 @@ class _Collector:
         self._add_seeks(batch, group, columns["furthest_seek"])
         self._files.append(IntTable(group.keys, columns))
 
-    def _add_open_time(self, batch: Batch, files: Factorized, open_us: NDArray[np.int64]) -> None:
+    def _add_open_time(self, batch: Batch, files: Factorized, open_us: Ints) -> None:
         """Add close times minus open times: for complete pairs, the sum is how long files were open."""
         flags = np.where(batch.groups.included, batch.groups.flags, 0)
         for flag, moments, sign in ((Flag.OPEN, batch.end, -1), (Flag.CLOSE, batch.start, 1)):
             rows, file = _rows_of(batch, (flags & flag) != 0, files)
             np.add.at(open_us, file, sign * (moments[rows] // 1000))
 
-    def _add_seeks(self, batch: Batch, files: Factorized, furthest: NDArray[np.int64]) -> None:
+    def _add_seeks(self, batch: Batch, files: Factorized, furthest: Ints) -> None:
         rows, file = _rows_of(batch, batch.groups.included & ((batch.groups.flags & Flag.SEEK) != 0), files)
         np.maximum.at(furthest, file, batch.offset[rows])
 
@@ -366,7 +362,7 @@ class _Collector:
             of, moment, end, _ = columns(out["reached"])
             self._reach.append(group(pack((groups.file[of], moment), MOMENTS), {"reach": end}, _REACH))
 
-    def _add_reach_by_call(self, batch: Batch, reaching: NDArray[np.bool_]) -> None:
+    def _add_reach_by_call(self, batch: Batch, reaching: Bools) -> None:
         """`reaching`: groups of calls that show how far a file reaches."""
         groups, codes = batch.groups, batch.groups.codes
         rows = np.flatnonzero(reaching[codes] & (batch.offset != NO_VALUE))
@@ -399,9 +395,7 @@ class _Collector:
         )
 
 
-def _rows_of(
-    batch: Batch, chosen: NDArray[np.bool_], files: Factorized
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _rows_of(batch: Batch, chosen: Bools, files: Factorized) -> tuple[Ints, Ints]:
     """Calls of the chosen groups, and the index of each call's file in `files`: those of the included groups."""
     if not chosen.any():
         return np.empty(0, np.int64), np.empty(0, np.int64)
@@ -422,7 +416,7 @@ def join_busy(busy: Intervals, floor: int) -> Intervals:
     return _shorter(merge(busy.group, busy.start, busy.end + floor), floor)
 
 
-def unfilled(files: IntTable, sized: NDArray[np.bool_]) -> NDArray[np.bool_]:
+def unfilled(files: IntTable, sized: Bools) -> Bools:
     """Files that were created without a recorded write or length, so that whatever filled them left no record.
 
     Parameters
@@ -436,7 +430,7 @@ def unfilled(files: IntTable, sized: NDArray[np.bool_]) -> NDArray[np.bool_]:
         return np.zeros(0, np.bool_)
     nothing = (files["writes"] == 0) & (files["resizes"] == 0)
     created = (files["empties"] > 0) | ((files["makes"] > 0) & ~sized) | (files["streams"] > 0)
-    unfilled_: NDArray[np.bool_] = nothing & created
+    unfilled_: Bools = nothing & created
     return unfilled_
 
 

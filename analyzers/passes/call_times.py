@@ -11,15 +11,14 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from vani.analyzers.batch import Batch
 from vani.analyzers.int_table import KINDS, pack
 from vani.analyzers.workload import Context, SurveyFindings
 from vani.calls import FileClass, Flag, Layer
+from vani.columns import Int32s, Ints, Numbers
 from vani.errors import NoRoomError
 from vani.kernels import call
 from vani.store.read import RowGroup, calls_of
@@ -28,14 +27,13 @@ _COLUMNS = ("rank", "layer", "kind", "flags", "file", "start_ns", "duration_ns")
 _ALWAYS = 1 << 62
 """Limit in ns: no call is later, or further before the start."""
 
-Ints = NDArray[np.int64]
 
 
 @dataclass
 class CallTimes:
     """Times of calls; shape (n,) each."""
 
-    code: NDArray[np.int32] | Ints
+    code: Int32s | Ints
     """Key of phase, number of the listed file + 1 (0 for others), and kind, see `widths_of`."""
     start: Ints
     """ns."""
@@ -125,7 +123,7 @@ def times_of(
     return _in_order(key, start[inside], stop[inside])
 
 
-def _in_order(code: NDArray[np.int32] | Ints, start: Ints, end: Ints) -> CallTimes:
+def _in_order(code: Int32s | Ints, start: Ints, end: Ints) -> CallTimes:
     if (start[1:] >= start[:-1]).all():
         return CallTimes(code, start, end)
     order = np.argsort(start, kind="stable")
@@ -184,7 +182,7 @@ class NotedTimes:
     first: int
     last: int
     reach: int
-    table: NDArray[Any] | Path
+    table: Numbers | Path
     """The table in memory, or the file that contains it."""
     row: int
     """Index of the first row."""
@@ -258,7 +256,7 @@ class _Collector:
         return self._noted
 
 
-def _table(calls: CallTimes) -> NDArray[Any]:
+def _table(calls: CallTimes) -> Numbers:
     """The calls as a table with narrow types: about 13 bytes each."""
     duration = calls.end - calls.start
     code_type, duration_type = (np.min_scalar_type(int(column.max())) for column in (calls.code, duration))
@@ -267,7 +265,7 @@ def _table(calls: CallTimes) -> NDArray[Any]:
     return table
 
 
-def _saved(table: NDArray[Any], folder: Path) -> Path:
+def _saved(table: Numbers, folder: Path) -> Path:
     """Write the table to a new file in the folder.
 
     Raises

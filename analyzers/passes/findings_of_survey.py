@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from vani.analyzers.activity import Cells
 from vani.analyzers.int_table import IntTable
@@ -13,6 +12,7 @@ from vani.analyzers.measures.survey import SurveyResult, ends_of
 from vani.analyzers.phase_starts import begins
 from vani.analyzers.workload import SurveyFindings, Workload
 from vani.calls import FileClass
+from vani.columns import Bools, Int32s, Ints
 from vani.store.read import Store
 
 
@@ -23,7 +23,7 @@ def findings_of(
     busy: Intervals,
     floor: int,
     phase_gap_s: float | None,
-    listed: NDArray[np.int64],
+    listed: Ints,
 ) -> tuple[SurveyFindings, list[int | None]]:
     """Findings of the survey for the second pass, and the gap in ns that separates each app's phases.
 
@@ -36,7 +36,7 @@ def findings_of(
     listed
         Codes of the listed files.
     """
-    starts: list[NDArray[np.int64]] = []
+    starts: list[Ints] = []
     apps, firsts = [], [0]
     gaps: list[int | None] = []
     trace_of_process = np.searchsorted(workload.process_base, np.arange(workload.processes), side="right") - 1
@@ -82,7 +82,7 @@ def findings_of(
     return findings, gaps
 
 
-def _runs(workload: Workload, stores: Sequence[Store], app: int) -> NDArray[np.int64]:
+def _runs(workload: Workload, stores: Sequence[Store], app: int) -> Ints:
     """Start times of an app's traces; of traces that overlap in time, only the first."""
     spans = sorted(
         (shift + store.manifest.begin_ns, shift + store.manifest.span_ns)
@@ -97,14 +97,14 @@ def _runs(workload: Workload, stores: Sequence[Store], app: int) -> NDArray[np.i
     return np.array(starts, np.int64)
 
 
-def exchanged(workload: Workload, files: IntTable) -> tuple[NDArray[np.bool_], ...]:
+def exchanged(workload: Workload, files: IntTable) -> tuple[Bools, ...]:
     """Files (by last name) that were written, read, recreated without a traced write, opened without a traced read.
 
     Formatted stream I/O leaves no records, but the opens around it do.
     """
     final = workload.final_name[files.keys]
 
-    def with_any(column: str) -> NDArray[np.bool_]:
+    def with_any(column: str) -> Bools:
         is_any = np.zeros(workload.files, np.bool_)
         is_any[final[files[column] > 0]] = True
         return is_any
@@ -114,28 +114,28 @@ def exchanged(workload: Workload, files: IntTable) -> tuple[NDArray[np.bool_], .
     return written, read, with_any("empties") & ~written, opened_to_read
 
 
-def _of_several(workload: Workload, files: IntTable) -> NDArray[np.bool_]:
+def _of_several(workload: Workload, files: IntTable) -> Bools:
     """Files (by last name) that several processes used in calls."""
     final = workload.final_name[files.keys]
     lowest, highest = np.full(workload.files, workload.processes), np.full(workload.files, -1)
     np.minimum.at(lowest, final, files["first_process"])
     np.maximum.at(highest, final, files["last_process"])
-    several: NDArray[np.bool_] = highest > lowest
+    several: Bools = highest > lowest
     return several
 
 
-def _used(files: IntTable) -> NDArray[np.int64]:
+def _used(files: IntTable) -> Ints:
     """Codes of the data set's files that any process opened or accessed."""
     return files.keys[files["uses"] > 0] if len(files) else np.empty(0, np.int64)
 
 
-def files_to_list(workload: Workload, survey: IntTable, most: int | None) -> NDArray[np.int64]:
+def files_to_list(workload: Workload, survey: IntTable, most: int | None) -> Ints:
     """The data set files to list: those with most time first, then by name."""
     files = _used(survey)
     return files_with_most(workload.paths, files, most, survey.at(files, "time"))
 
 
-def _listed_as(workload: Workload, survey: IntTable, listed: NDArray[np.int64]) -> NDArray[np.int32] | None:
+def _listed_as(workload: Workload, survey: IntTable, listed: Ints) -> Int32s | None:
     """See `SurveyFindings.listed_as`."""
     if len(listed) == len(_used(survey)):
         return None

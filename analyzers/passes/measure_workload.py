@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from vani.analyzers import measurements
 from vani.analyzers.batch import Batch
@@ -32,14 +31,13 @@ from vani.analyzers.passes.call_times import NotedTimes, NoteTimes, StoredTimes
 from vani.analyzers.passes.findings_of_survey import files_to_list, findings_of
 from vani.analyzers.workload import NEVER, Context, Lives, SurveyFindings, Workload, lives_of
 from vani.calls import Flag
+from vani.columns import Ints, Numbers
 from vani.counts import FileLayout
 from vani.engine.executor import Executor
 from vani.errors import InputError, NoRoomError
 from vani.plug_ins import described, plug_ins
 from vani.store.partial_results import PartialResults
 from vani.store.read import Manifest, Store
-
-Ints = NDArray[np.int64]
 
 _ORDER_IS_KNOWN = "the order of calls is known"
 _MAX_IN_MEMORY = 8_000_000
@@ -53,11 +51,11 @@ class _Recalled(Protocol):
     """See `PartialResults.of`."""
 
     def __call__(
-        self, name: str, about: Sequence[NDArray[Any] | str], make: Callable[[], Partial], /
+        self, name: str, about: Sequence[Numbers | str], make: Callable[[], Partial], /
     ) -> Partial: ...
 
 
-def _nothing_recalled(name: str, about: Sequence[NDArray[Any] | str], make: Callable[[], Partial]) -> Partial:
+def _nothing_recalled(name: str, about: Sequence[Numbers | str], make: Callable[[], Partial]) -> Partial:
     del name, about
     return make()
 
@@ -102,7 +100,7 @@ def measure(
     findings, gaps = findings_of(workload, stores, survey, busy, floor, phase_gap_s, listed)
     measures = all_measures()
     # All other findings follow from the survey.
-    about: list[NDArray[Any] | str] = [measure.name for measure in measures]
+    about: list[Numbers | str] = [measure.name for measure in measures]
     about += [findings.phase_start, findings.phase_app, listed]
     with ExitStack() as stack:
         second = _SecondPass(workload, tasks, findings, listed, executor, stores, contexts, stack)
@@ -163,7 +161,7 @@ class _SecondPass:
         workload: Workload,
         tasks: Sequence[Task],
         findings: SurveyFindings,
-        listed: NDArray[np.int64],
+        listed: Ints,
         executor: Executor,
         stores: Sequence[Store],
         contexts: Sequence[Context],

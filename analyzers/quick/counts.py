@@ -7,11 +7,9 @@ entities from them. Work is done per distinct call of each group of ranks; the r
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from vani.analyzers import int_table
 from vani.analyzers.batch import CallGroups, CountedGroups, GroupedCalls, GroupSums, StoredColumn
@@ -23,14 +21,9 @@ from vani.analyzers.measures.survey import calls_by_file
 from vani.analyzers.passes.findings_of_survey import exchanged
 from vani.analyzers.workload import Context, SurveyFindings, Workload, groups_of_names, renames_of
 from vani.calls import MAX_SUM, RENAMES, FileClass, Flag, Kind, Layer, Occurrences
-from vani.columns import Texts, small_table, texts, to_arrow, to_numpy
+from vani.columns import Bools, Int8s, Int32s, Ints, Numbers, Texts, small_table, texts, to_arrow, to_numpy
 from vani.errors import TraceError
 from vani.units import format_number
-
-Ints = NDArray[np.int64]
-
-
-Bools = NDArray[np.bool_]
 
 
 class Rows(GroupedCalls):
@@ -52,12 +45,12 @@ class Rows(GroupedCalls):
     def __len__(self) -> int:
         return len(self.once)
 
-    def numbers(self, name: str) -> NDArray[Any]:
+    def numbers(self, name: str) -> Numbers:
         """A column as a numpy array; null is `NO_VALUE` in 64-bit columns, and -1 in others."""
         column = self._batch.column(name)
         return to_numpy(column, int_table.NO_VALUE if column.type == pa.int64() else -1)
 
-    def _column(self, name: str) -> NDArray[Any]:
+    def _column(self, name: str) -> Numbers:
         return self.numbers(name)
 
     @cached_property
@@ -101,7 +94,7 @@ class Rows(GroupedCalls):
         columns, count = self._columns_at(at), self.weight[at]
         return CallGroups(self.context, self.findings, columns, np.arange(len(at)), at, count, nothing, nothing)
 
-    def _columns_at(self, rows: Ints) -> dict[str, NDArray[Any]]:
+    def _columns_at(self, rows: Ints) -> dict[str, Numbers]:
         return {name: self.numbers(name)[rows] for name in ("kind", "layer", "flags", "func", "file")}
 
     @cached_property
@@ -171,7 +164,7 @@ class ExchangeCounter:
         self._files = workload.files
         self._app_file = (len(workload.apps), workload.files + 1)
         """Widths of keys, like those of the measures."""
-        self._uses: list[list[tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int8]]]] = []
+        self._uses: list[list[tuple[Int32s, Int32s, Int8s]]] = []
         self._uses_collected = 0
         self._ranks: list[Ints] = []
 

@@ -9,7 +9,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from vani.analyzers.assemble import assemble, of_several_names
 from vani.analyzers.characterise import workload_of
@@ -37,6 +36,7 @@ from vani.analyzers.passes.measure_workload import extension_names
 from vani.analyzers.quick.counts import Counts, Trace, count
 from vani.analyzers.workload import SurveyFindings, Workload
 from vani.calls import FileClass
+from vani.columns import Bools, Ints
 from vani.schema import unknown
 from vani.schema.dataset_facts import MAX_LOOKED_AT
 from vani.schema.job import Job
@@ -58,8 +58,6 @@ _REMARKS = {
     "traces.records": "calls that the grammars describe; --quick does not check whether each of them has a time stamp"
 }
 
-Ints = NDArray[np.int64]
-Bools = NDArray[np.bool_]
 
 
 def quick_profile(

@@ -22,9 +22,8 @@ from zipfile import BadZipFile
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
-from vani.columns import narrow
+from vani.columns import Numbers, narrow
 from vani.plug_ins import plug_ins
 from vani.store.cache import cache_directory, make_folder
 from vani.store.read import OTHERS_WRITE, TABLES, Store
@@ -109,7 +108,7 @@ class PartialResults:
             for manifest, tables in self._stores
         ]
 
-    def of(self, name: str, about: Sequence[NDArray[Any] | str], make: Callable[[], Result]) -> Result:
+    def of(self, name: str, about: Sequence[Numbers | str], make: Callable[[], Result]) -> Result:
         """The result of a pass: the stored one, or the result of `make`.
 
         Parameters
@@ -227,14 +226,14 @@ def _sweep(folder: Path) -> None:
 
 def _packed(results: object) -> bytes:
     """The content of a file."""
-    arrays: list[NDArray[Any]] = []
+    arrays: list[Numbers] = []
     tree = json.dumps(_plain(results, arrays)).encode()
     content = BytesIO()
     np.savez(content, np.frombuffer(tree, np.uint8), *arrays)
     return content.getvalue()
 
 
-def _plain(value: object, arrays: list[NDArray[Any]]) -> Any:
+def _plain(value: object, arrays: list[Numbers]) -> Any:
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
     if isinstance(value, np.ndarray):
@@ -268,7 +267,7 @@ def _read(content: bytes) -> Any:
     return _value(json.loads(arrays[0].tobytes()), arrays)
 
 
-def _value(tree: Any, arrays: Sequence[NDArray[Any]]) -> Any:
+def _value(tree: Any, arrays: Sequence[Numbers]) -> Any:
     if not isinstance(tree, dict):
         return tree
     if "array" in tree:
