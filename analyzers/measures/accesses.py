@@ -203,7 +203,6 @@ class Accesses(SumsMeasure):
         return _Collector(self, context, findings)
 
     def aggregate(self, combined: int_table.Sums, workload: Workload, findings: SurveyFindings) -> AccessTable:
-        del findings
         return AccessTable(widths_of(workload), combined["accesses"])
 
 

@@ -103,7 +103,6 @@ class Extents:
         return ExtentsResult(given_up=True) if joined is None else ExtentsResult(joined)
 
     def aggregate(self, combined: ExtentsResult, workload: Workload, findings: SurveyFindings) -> ProcessExtents:
-        del findings
         extents = combined.extents
         process, file, kind = int_table.unpack(extents.group, (workload.processes, workload.files + 1, 2))
         return ProcessExtents(
@@ -325,7 +324,6 @@ class Footprint:
     columns = frozenset({"rank", "kind", "file", "offset", "bytes", "start_ns"})
 
     def chunk(self, context: Context, findings: SurveyFindings | None) -> _FootprintCollector:
-        del context, findings
         return _FootprintCollector()
 
     def combine(self, parts: Sequence[FootprintResult]) -> FootprintResult:
@@ -467,7 +465,6 @@ class Exchanges(SumsMeasure):
         sums.add("exchanges", key[rows], {n: c[rows] for n, c in zip(COLUMNS, columns, strict=True)})
 
     def aggregate(self, combined: int_table.Sums, workload: Workload, findings: SurveyFindings) -> ExchangeCounts:
-        del findings
         table = combined["exchanges"]
         process, file = int_table.unpack(table.keys, (workload.processes, workload.files + 1))
         return ExchangeCounts(process, file - 1, {name: table[name] for name in COLUMNS})

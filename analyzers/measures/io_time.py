@@ -271,11 +271,9 @@ class Clocks(SumsMeasure):
     minima, maxima = ("earliest_end",), ("latest_start",)
 
     def chunk(self, context: Context, findings: SurveyFindings | None) -> _ClocksCollector:
-        del context, findings
         return _ClocksCollector(self)
 
     def aggregate(self, combined: int_table.Sums, workload: Workload, findings: SurveyFindings) -> ClockSkew:
-        del findings
         barriers = combined["barriers"]
         trace, _ = int_table.unpack(barriers.keys, (len(workload.process_base), _FIRST))
         ranks = np.diff([*workload.process_base, workload.processes]).tolist()

@@ -179,7 +179,6 @@ class Lengths:
     columns = frozenset({"rank", "kind", "file", "offset", "bytes", "start_ns"})
 
     def chunk(self, context: Context, findings: SurveyFindings | None) -> _LengthsCollector:
-        del findings
         return _LengthsCollector(context)
 
     def combine(self, parts: Sequence[LengthsResult]) -> LengthsResult:
@@ -193,7 +192,6 @@ class Lengths:
         return LengthsResult(stretches, _latest([p.cuts for p in parts]), given_up)
 
     def aggregate(self, combined: LengthsResult, workload: Workload, findings: SurveyFindings) -> FileLengths:
-        del findings
         return FileLengths(*_lengths_of(workload, combined))
 
 

@@ -62,11 +62,9 @@ class LibraryTime(SumsMeasure):
     columns = frozenset({"rank", "file", "start_ns", "duration_ns", "within"})
 
     def chunk(self, context: Context, findings: SurveyFindings | None) -> _TimeCollector:
-        del context
         return _TimeCollector(self, np.empty(0, np.int64) if findings is None else findings.threaded)
 
     def aggregate(self, combined: Sums, workload: Workload, findings: SurveyFindings) -> LibraryTimes:
-        del findings
         table, times = combined["library_time"], np.zeros((workload.processes, *_CODE), np.int64)
         times[unpack(table.keys, times.shape)] = table["time"]
         return LibraryTimes(times[:, 0], times[:, 1])
@@ -154,7 +152,6 @@ class LibraryCalls(SumsMeasure):
         sums.add("library_calls", keys, {"count": groups.count[wanted], "time": time[wanted]})
 
     def aggregate(self, combined: Sums, workload: Workload, findings: SurveyFindings) -> LibraryCallTimes:
-        del findings
         table = combined["library_calls"]
         app, layer, function = unpack(table.keys, (len(workload.apps), LAYERS, len(workload.functions)))
         return LibraryCallTimes(app, layer, function, table["count"], table["time"])
@@ -241,7 +238,6 @@ class Libraries(SumsMeasure):
             _add_sizes(batch.groups, batch.sizes, sums)
 
     def aggregate(self, combined: Sums, workload: Workload, findings: SurveyFindings) -> LibraryUse:
-        del findings
         shape = (len(workload.apps), LAYERS)
 
         def by_layer(name: str, column: str) -> Ints:

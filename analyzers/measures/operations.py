@@ -240,7 +240,6 @@ class ProcessTotals(SumsMeasure):
         sums.add("processes", groups.process[own], columns)
 
     def aggregate(self, combined: Sums, workload: Workload, findings: SurveyFindings) -> MovedByProcess:
-        del findings
         every = np.arange(workload.processes)
         return MovedByProcess(*(combined["processes"].at(every, name) for name in ("bytes", "reads", "writes")))
 
@@ -386,7 +385,6 @@ class LookUps(SumsMeasure):
         sums.add("locks", key, {name: column[own] for name, column in amounts.items()})
 
     def aggregate(self, combined: Sums, workload: Workload, findings: SurveyFindings) -> NamesAndLocks:
-        del findings
         function, file = unpack(combined["locks"].keys, (len(workload.functions), workload.files + 1))
         return NamesAndLocks(combined["names"], Locks(function, file - 1, combined["locks"]))
 
@@ -423,11 +421,9 @@ class Balance(SumsMeasure):
     columns = frozenset({"rank", "kind", "file", "func", "bytes", "start_ns", "duration_ns", "via", "within"})
 
     def chunk(self, context: Context, findings: SurveyFindings | None) -> _BalanceCollector:
-        del findings
         return _BalanceCollector(self, context)
 
     def aggregate(self, combined: Sums, workload: Workload, findings: SurveyFindings) -> FileBalance:
-        del workload, findings
         return FileBalance(*(combined[name] for name in ("idle", "asked", "users")))
 
 

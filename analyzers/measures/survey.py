@@ -164,7 +164,6 @@ class Survey:
     columns = frozenset({"rank", "kind", "file", "offset", "bytes", "start_ns", "duration_ns"})
 
     def chunk(self, context: Context, findings: SurveyFindings | None) -> _Collector:
-        del findings
         return _Collector(context)
 
     def combine(self, parts: Sequence[SurveyResult]) -> SurveyResult:
@@ -180,7 +179,6 @@ class Survey:
         )
 
     def aggregate(self, combined: SurveyResult, workload: Workload, findings: SurveyFindings) -> SurveyedFiles:
-        del workload, findings
         return SurveyedFiles(combined.files, BUCKETS >> combined.level)
 
 

@@ -83,7 +83,6 @@ class SumsMeasure:
 
     def chunk(self, context: Context, findings: SurveyFindings | None) -> SumsCollector:
         """See `Measure.chunk`."""
-        del context, findings
         return SumsCollector(self)
 
     def combine(self, parts: Sequence[Sums]) -> Sums:

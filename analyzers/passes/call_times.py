@@ -197,7 +197,6 @@ class NotedTimes:
         end: int,
         ordered: bool,
     ) -> Iterator[CallTimes]:
-        del contexts, findings, listed, ordered
         table = np.load(self.table, mmap_mode="r") if isinstance(self.table, Path) else self.table
         rows = table[self.row : self.row + self.rows]
         code, start = rows["code"], rows["start"].astype(np.int64)
@@ -228,7 +227,6 @@ class NoteTimes:
         self._listed, self._rows, self._folder = listed, rows, folder
 
     def chunk(self, context: Context, findings: SurveyFindings | None) -> _Collector:
-        del context
         assert findings is not None
         return _Collector(self._listed, findings, self._rows, self._folder)
 

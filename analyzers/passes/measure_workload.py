@@ -304,7 +304,6 @@ class Openings:
         self._lives = lives
 
     def chunk(self, context: Context, findings: SurveyFindings | None) -> _OpeningsCollector:
-        del context, findings
         return _OpeningsCollector(self._lives)
 
     def combine(self, parts: Sequence[Ints]) -> Ints:
