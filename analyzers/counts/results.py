@@ -6,18 +6,19 @@ counted.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from vani.analyzers.counts.rows import Rows, TracedSegments
 from vani.analyzers.counts.wording import ACCESSES
 from vani.analyzers.entities.flows import spread
-from vani.analyzers.int_table import LAYERS, IntTable, SumsBuilder, count_pairs, group, grouped, pack, unpack
+from vani.analyzers.int_table import LAYERS, IntTable, SumsBuilder, count_pairs, group, pack, unpack
 from vani.analyzers.measurements import PossibleExchanges
 from vani.analyzers.measures.access_pattern import LARGE, PatternCounts, Strides
 from vani.analyzers.measures.accesses import AccessTable, add_cells, add_columns, alignment_of, widths_of
 from vani.analyzers.measures.extents import Touched
-from vani.analyzers.measures.libraries import ANY_LIBRARY, Libraries, LibraryUse
+from vani.analyzers.measures.libraries import ByLayer, Libraries, LibraryUse
 from vani.analyzers.measures.operations import SizeBins, SizeCounts
 from vani.analyzers.streams import NAMES
 from vani.analyzers.workload import Context, SurveyFindings, Workload
@@ -338,32 +339,21 @@ def library_use(rows: Rows, contexts: Sequence[Context], runs: Sequence[RunCount
     counts = {name: rows[name][included] for name in ("reads", "writes", "bytes_read", "bytes_written")}
     data = counts["reads"] + counts["writes"]
     own_calls = data + (rows["metadata"] + rows["syncs"])[included]
-    used = data + rows["opens"][included]
-    within = {int(library): _is_known(known, app, file, int(library)) for library in _OUTERMOST_FIRST}
-    outermost = layer.copy()
-    for library, mask in reversed(within.items()):
-        outermost = np.where(mask, library, outermost)
-    through: list[tuple[Ints | int, Bools]] = [(layer, nothing == 0), *within.items()]
-    for of, mask in through:
-        key = np.where(mask, pack((app, of), widths), -1)
-        table = grouped(key, counts | {"unsized_reads": nothing, "unsized_writes": nothing})
-        sums.add("under", table.keys, table.columns)
-        opened = mask & (used > 0)
-        sums.count("files", key[opened], file[opened], used[opened])
+    within, outermost = 1 << layer, layer.copy()
+    for library in reversed(_OUTERMOST_FIRST):
+        mask = _is_known(known, app, file, library)
+        within, outermost = within | mask << library, np.where(mask, library, outermost)
     sums.add("calls", pack((app, layer), widths), {"calls": own_calls})
-    via, opened = pack((app, outermost), widths), used > 0
-    sums.count("outer", via[opened], file[opened], used[opened])
-    sums.add("via", via, {"bytes": counts["bytes_read"] + counts["bytes_written"], "calls": own_calls})
+    columns = counts | {"unsized_reads": nothing, "unsized_writes": nothing}
+    by_layer = ByLayer(sums, apps, app)
+    by_layer.add(within, outermost, file, columns, calls=own_calls, uses=data + rows["opens"][included])
     # Sizes that are certain.
     row, _, size, count = _certain_sizes(runs)
     place = np.full(len(rows), -1, np.int64)
     place[included] = np.arange(len(included))
     is_included = place[row] >= 0
-    at, size, count = place[row[is_included]], size[is_included], count[is_included]
-    any_library = np.any(list(within.values()), axis=0)
-    for of, mask in (*through, (ANY_LIBRARY, any_library)):
-        key, some = pack((app, of), widths), mask[at]
-        sums.count("transfers", key[at[some]], size[some], count[some])
+    at = place[row[is_included]]
+    replace(by_layer, app=app[at]).add_sizes(within[at], size[is_included], count[is_included])
     no_phases = SurveyFindings(nothing[:0], nothing[:0], np.zeros(apps + 1, np.int64))
     return Libraries().aggregate(sums.result(), workload, no_phases)
 

@@ -24,7 +24,7 @@ import os
 import stat
 from collections import Counter
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -322,6 +322,9 @@ def files(view: View, role_of: Int8s, size_of: Ints) -> tuple[list[FileEntity], 
         layer = int(interface[code]) if interface[code] >= 0 else None
         caller_known = code not in without_caller
         layout = measured.layouts.get(code) or after.get(view.workload.paths[code])
+        more: dict[str, Any] = {name: columns_of_file[name] for name in ("processes", "readers", "writers", "opens")}
+        more |= {name: getattr(layout, name, None) for name in _OF_LAYOUT}
+        more |= {name: counts[i] or None for name, counts in flagged.items()}
         moved = columns_of_file["reads"] + columns_of_file["writes"]
         entities.append(
             FileEntity(
@@ -330,18 +333,10 @@ def files(view: View, role_of: Int8s, size_of: Ints) -> tuple[list[FileEntity], 
                 size=int(size_of[code]) if size_of[code] != NO_VALUE else None,
                 role=ROLES[role_of[code]],
                 access="shared" if columns_of_file["processes"] >= 2 else "file_per_process",
-                processes=columns_of_file["processes"],
-                readers=columns_of_file["readers"],
-                writers=columns_of_file["writers"],
-                opens=columns_of_file["opens"],
-                **{name: counts[i] or None for name, counts in flagged.items()},
+                **more,
                 generations=generations[i] if generations[i] > 1 else None,
                 interface=None if layer is None or not caller_known else layer_name(layer),  # type: ignore[arg-type]
                 stride=strides.get(code),
-                stripe_count=None if layout is None else layout.stripe_count,
-                stripe_size=None if layout is None else layout.stripe_size,
-                components=None if layout is None else layout.components,
-                object_size=None if layout is None else layout.object_size,
                 apps=apps_of.get(code, []),
                 io=view.file_stats[code],
                 first_s=max(0, columns_of_file["first"]) / 1e9 if view.timed else None,
@@ -369,6 +364,7 @@ def most_common_strides(strides: Strides) -> dict[int, int]:
     return dict(zip(file[rows][::-1].tolist(), stride[rows][::-1].tolist(), strict=True))
 
 
+_OF_LAYOUT: Final = ("stripe_count", "stripe_size", "components", "object_size")
 _NOT_SAMPLED = "a trace contains no values: `vani collect --dataset` reads a sample of them, for --job"
 _AT_ONCE = 1 << 16
 

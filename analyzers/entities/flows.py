@@ -10,7 +10,6 @@ first of the reads.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -18,10 +17,6 @@ from vani.analyzers.int_table import Factorized, IntTable, key_widths, pack, unp
 from vani.analyzers.measures.extents import NEVER, ExchangeCounts, ProcessExtents
 from vani.calls import Kind
 from vani.columns import Bools, Ints, UInt64s, distinct
-
-if TYPE_CHECKING:
-    from vani.analyzers.measures.extents import ExchangeCounts, ProcessExtents
-
 
 _MAX_PIECES = 1 << 21
 """Maximum number of pieces that are examined; a piece is a range that the same calls write and read throughout."""

@@ -15,7 +15,7 @@ import numpy as np
 
 from vani.analyzers.int_table import KINDS, IntTable, group, key_widths, pack, unpack
 from vani.analyzers.intervals import Intervals, merge, total_length
-from vani.analyzers.passes.call_times import CallTimes, TimedGroup, widths_of
+from vani.analyzers.passes.call_times import CallTimes, TimedGroup, times_in, widths_of
 from vani.analyzers.workload import Context, SurveyFindings
 from vani.calls import Kind
 from vani.columns import Bools, Ints, distinct
@@ -352,14 +352,8 @@ def _calls_in(
     ordered: bool,
 ) -> Iterator[CallTimes]:
     for timed in groups:
-        yield from timed.times(
-            contexts,
-            inputs.findings,
-            inputs.listed,
-            begin=window.begin,
-            end=window.end,
-            ordered=ordered,
-        )
+        span = {"begin": window.begin, "end": window.end}
+        yield from times_in(timed, contexts, inputs.findings, inputs.listed, **span, ordered=ordered)
 
 
 def _union(intervals: Intervals, key: Ints, rows: Bools | None = None) -> Intervals:

@@ -17,6 +17,7 @@ themselves: their number; `accesses` measures their requests. Unit: calls, bytes
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from math import prod
 
@@ -229,13 +230,37 @@ class Libraries(SumsMeasure):
     packed = ("files", "outer")
 
     def add(self, batch: GroupedCalls, sums: SumsBuilder) -> None:
+        context = batch.context
+        by_layer = ByLayer(sums, len(context.workload.apps), context.app)
         for groups in (batch.groups, batch.uncounted_groups):
             # The calls of each layer itself.
             known = groups.layer != Layer.USER
-            sums.add("calls", _of_layer(groups, groups.layer[known]), {"calls": groups.count[known]})
+            sums.add("calls", by_layer.key(groups.layer[known]), {"calls": groups.count[known]})
         if len(batch.groups):
-            _add_file_system_calls(batch.groups, sums)
-            _add_sizes(batch.groups, batch.sizes, sums)
+            self._add_file_system_calls(batch.groups, by_layer)
+            self._add_sizes(batch.groups, batch.sizes, by_layer)
+
+    def _add_file_system_calls(self, groups: CountedGroups, by_layer: ByLayer) -> None:
+        """Count calls on data set files by the layers through which they were made."""
+        names = ("within", "kind", "flags", "file", "via", "count", "bytes", "unsized")
+        layers, kind, flags, file, via, count, size, unsized = (getattr(groups, n)[groups.included] for n in names)
+        read, write = kind == Kind.READ, kind == Kind.WRITE
+        uses = (read | write | ((flags & Flag.OPEN) != 0)) & ((flags & Flag.DIRECTORY) == 0)
+        columns = {
+            "reads": np.where(read, count, 0),
+            "writes": np.where(write, count, 0),
+            "bytes_read": np.where(read, size, 0),
+            "bytes_written": np.where(write, size, 0),
+            "unsized_reads": np.where(read, unsized, 0),
+            "unsized_writes": np.where(write, unsized, 0),
+        }
+        by_layer.add(layers, via, file, columns, calls=count, uses=np.where(uses, count, 0))
+
+    def _add_sizes(self, groups: CountedGroups, sizes: Pairs, by_layer: ByLayer) -> None:
+        included = groups.included[sizes.first]
+        within = groups.within[sizes.first][included].astype(np.int64)
+        by_layers = count_pairs(within, sizes.second[included], sizes.count[included])
+        by_layer.add_sizes(by_layers.first, by_layers.second, by_layers.count)
 
     def aggregate(self, combined: Sums, workload: Workload, findings: SurveyFindings) -> LibraryUse:
         shape = (len(workload.apps), LAYERS)
@@ -275,46 +300,41 @@ class Libraries(SumsMeasure):
         )
 
 
-def _of_layer(groups: CallGroups, layer: Numbers | int) -> Ints:
-    return pack((groups.context.app, layer), (len(groups.context.workload.apps), LAYERS))
+@dataclass(frozen=True)
+class ByLayer:
+    """Adds up calls on data set files, shape (n,) each, by the layers around them (a bit per layer)."""
 
+    sums: SumsBuilder
+    apps: int
+    app: Numbers | int
 
-def _add_file_system_calls(groups: CountedGroups, sums: SumsBuilder) -> None:
-    """Count calls on data set files by the layers through which they were made."""
-    names = ("within", "kind", "flags", "file", "via", "count", "bytes", "unsized")
-    layers, kind, flags, file, via, count, size, unsized = (getattr(groups, n)[groups.included] for n in names)
-    read, write = kind == Kind.READ, kind == Kind.WRITE
-    moves = read | write
-    uses = moves | ((flags & Flag.OPEN) != 0)
-    uses &= (flags & Flag.DIRECTORY) == 0
-    outer = _of_layer(groups, via)
-    sums.count("outer", outer[uses], file[uses], count[uses])
-    sums.add("via", outer, {"bytes": np.where(moves, size, 0), "calls": count})
-    for layer in _set_bits(layers):
-        # A call counts once in each layer through which it was made.
-        through = (layers >> layer & 1).astype(np.bool_)
-        columns_of_layer = {
-            "reads": np.where(read, count, 0),
-            "writes": np.where(write, count, 0),
-            "bytes_read": np.where(read, size, 0),
-            "bytes_written": np.where(write, size, 0),
-            "unsized_reads": np.where(read, unsized, 0),
-            "unsized_writes": np.where(write, unsized, 0),
-        }
-        key = np.full(len(through), _of_layer(groups, layer))
-        sums.add("under", key[through], {n: c[through] for n, c in columns_of_layer.items()})
-        used = uses & through
-        sums.count("files", key[used], file[used], count[used])
+    def key(self, layer: Numbers | int, rows: Numbers | slice = slice(None)) -> Ints:
+        """Keys of the app, of each row if there are several, and a layer."""
+        app = self.app if isinstance(self.app, int) else self.app[rows]
+        return pack((app, layer), (self.apps, LAYERS))
 
+    def add(
+        self, layers: Numbers, via: Numbers, file: Numbers, columns: Mapping[str, Ints], *, calls: Ints, uses: Ints
+    ) -> None:
+        """Add the columns of `under` once for each layer, and calls by their outermost layer, `via`."""
+        outer, moved = self.key(via), columns["bytes_read"] + columns["bytes_written"]
+        self.sums.count("outer", outer[uses > 0], file[uses > 0], uses[uses > 0])
+        self.sums.add("via", outer, {"bytes": moved, "calls": calls})
+        for layer in _set_bits(layers):
+            through = (layers >> layer & 1).astype(np.bool_)
+            key = self._keys(layer, through)
+            self.sums.add("under", key, {name: column[through] for name, column in columns.items()})
+            used = uses[through] > 0
+            self.sums.count("files", key[used], file[through][used], uses[through][used])
 
-def _add_sizes(groups: CountedGroups, sizes: Pairs, sums: SumsBuilder) -> None:
-    included = groups.included[sizes.first]
-    within = groups.within[sizes.first][included].astype(np.int64)
-    by_layers = count_pairs(within, sizes.second[included], sizes.count[included])
-    through = {layer: (by_layers.first >> layer & 1).astype(np.bool_) for layer in _set_bits(by_layers.first)}
-    for layer, rows in (through | {ANY_LIBRARY: under_any_library(by_layers.first)}).items():
-        key = np.full(int(rows.sum()), _of_layer(groups, layer))
-        sums.count("transfers", key, by_layers.second[rows], by_layers.count[rows])
+    def add_sizes(self, layers: Numbers, size: Ints, count: Ints) -> None:
+        """Add data operations by size, for each layer and for any library."""
+        through = {layer: (layers >> layer & 1).astype(np.bool_) for layer in _set_bits(layers)}
+        for layer, rows in (through | {ANY_LIBRARY: under_any_library(layers)}).items():
+            self.sums.count("transfers", self._keys(layer, rows), size[rows], count[rows])
+
+    def _keys(self, layer: int, rows: Bools) -> Ints:
+        return np.broadcast_to(self.key(layer, rows), int(rows.sum()))
 
 
 def _set_bits(layers: Numbers) -> list[int]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,7 +20,7 @@ from vani.analyzers.int_table import KINDS, pack
 from vani.analyzers.workload import Context, SurveyFindings
 from vani.calls import FileClass, Flag, Layer
 from vani.columns import Int32s, Ints, Numbers
-from vani.errors import NoRoomError
+from vani.errors import NoRoomError, os_errors_as
 from vani.kernels import call
 from vani.store.read import RowGroup, calls_of
 
@@ -158,21 +159,6 @@ class StoredTimes:
         """Upper bound of the calls' ends."""
         return self.last + self.group.longest
 
-    def times(
-        self,
-        contexts: Sequence[Context],
-        findings: SurveyFindings,
-        listed: Ints,
-        *,
-        begin: int,
-        end: int,
-        ordered: bool,
-    ) -> Iterator[CallTimes]:
-        """Calls within a time span, cut at its ends; ordered by start if `ordered`."""
-        for calls in calls_of([self.group], _COLUMNS):
-            batch = Batch(contexts[self.trace], calls, findings)
-            yield times_of(batch, findings, listed, begin=begin, end=end, ordered=ordered)
-
 
 @dataclass(frozen=True, eq=False)
 class NotedTimes:
@@ -187,25 +173,30 @@ class NotedTimes:
     row: int
     """Index of the first row."""
 
-    def times(
-        self,
-        contexts: Sequence[Context],
-        findings: SurveyFindings,
-        listed: Ints,
-        *,
-        begin: int,
-        end: int,
-        ordered: bool,
-    ) -> Iterator[CallTimes]:
+    def within(self, begin: int, end: int) -> CallTimes:
+        """The calls within a time span, cut at its ends."""
         table = np.load(self.table, mmap_mode="r") if isinstance(self.table, Path) else self.table
         rows = table[self.row : self.row + self.rows]
         code, start = rows["code"], rows["start"].astype(np.int64)
         code = code.astype(np.int32 if code.dtype.itemsize < 4 else np.int64)
-        yield CallTimes(code, start, start + rows["duration"].astype(np.int64)).within(begin, end)
+        return CallTimes(code, start, start + rows["duration"].astype(np.int64)).within(begin, end)
 
 
 TimedGroup = StoredTimes | NotedTimes
 """Calls of one or more processes."""
+
+
+def times_in(
+    group: TimedGroup, contexts: Sequence[Context], findings: SurveyFindings, listed: Ints, *, begin: int, end: int,
+    ordered: bool,
+) -> Iterator[CallTimes]:  # fmt: skip
+    """Calls of a group within a time span, cut at its ends; ordered by start if `ordered`."""
+    if isinstance(group, NotedTimes):
+        yield group.within(begin, end)
+        return
+    for calls in calls_of([group.group], _COLUMNS):
+        batch = Batch(contexts[group.trace], calls, findings)
+        yield times_of(batch, findings, listed, begin=begin, end=end, ordered=ordered)
 
 
 class NoteTimes:
@@ -271,14 +262,14 @@ def _saved(table: Numbers, folder: Path) -> Path:
     NoRoomError
         The folder has no more room.
     """
-    try:
+    with needs_room(folder):
         descriptor, name = tempfile.mkstemp(suffix=".npy", dir=folder)
         with os.fdopen(descriptor, "wb") as file:
             np.save(file, table)
-    except OSError as error:
-        raise NoRoomError(
-            f"cannot write temporary data here ({error.strerror})",
-            where=folder,
-            todo="free some space, or name another folder with VANI_CACHE",
-        ) from error
     return Path(name)
+
+
+def needs_room(folder: Path) -> AbstractContextManager[None]:
+    """Raise `NoRoomError` if the block cannot write temporary data into the folder."""
+    todo = "free some space, or name another folder with VANI_CACHE"
+    return os_errors_as(NoRoomError, "cannot write temporary data here", where=folder, todo=todo)

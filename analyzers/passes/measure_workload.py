@@ -27,14 +27,14 @@ from vani.analyzers.measures.lengths import FileLengths
 from vani.analyzers.measures.operations import OperationCounts, ProcessCounts
 from vani.analyzers.measures.survey import Survey, join_busy, pause_floor_ns
 from vani.analyzers.passes import Collects, Measure, declared_result
-from vani.analyzers.passes.call_times import NotedTimes, NoteTimes, StoredTimes
+from vani.analyzers.passes.call_times import NotedTimes, NoteTimes, StoredTimes, needs_room
 from vani.analyzers.passes.findings_of_survey import files_to_list, findings_of
 from vani.analyzers.workload import NEVER, Context, Lives, SurveyFindings, Workload, lives_of
 from vani.calls import Flag
 from vani.columns import Ints, Numbers
 from vani.counts import FileLayout
 from vani.engine.executor import Executor
-from vani.errors import InputError, NoRoomError
+from vani.errors import InputError
 from vani.plug_ins import described, plug_ins
 from vani.store.partial_results import PartialResults
 from vani.store.read import Manifest, Store
@@ -229,14 +229,8 @@ def _temporary_folder(within: Path, stack: ExitStack) -> Path:
     NoRoomError
         No folder can be created.
     """
-    try:
+    with needs_room(within):
         return Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="vani-", dir=within)))
-    except OSError as error:
-        raise NoRoomError(
-            f"cannot write temporary data here ({error.strerror})",
-            where=within,
-            todo="free some space, or name another folder with VANI_CACHE",
-        ) from error
 
 
 def _stored_times(task: Task, stores: Sequence[Store], contexts: Sequence[Context]) -> list[StoredTimes]:

@@ -39,7 +39,7 @@ def test_noted_times_are_read_as_they_were(tmp_path_factory, times, in_file):
     place = _saved(table, tmp_path_factory.getbasetemp()) if in_file else table
     noted = NotedTimes(len(times), 0, 0, 0, place, len(times))
     low, high = int(times.start.min()), int(times.end.max())
-    (read,) = noted.times((), None, NOBODY, begin=low, end=high, ordered=True)
+    read = noted.within(low, high)
     assert rows(read) == rows(times)
 
 

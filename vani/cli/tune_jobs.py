@@ -13,7 +13,7 @@ from typing import Final, Literal
 
 from vani.atomic import write_text
 from vani.collect.scheduler import read_scheduler
-from vani.errors import InputError
+from vani.errors import InputError, os_errors_as
 from vani.schema.document import read_text
 from vani.schema.settings import PathLike
 from vani.schema.tuned import Jobs
@@ -98,14 +98,13 @@ def submit(jobs: Jobs, state: Path) -> str:
     InputError
         The batch system rejects the job.
     """
-    with (state / _SCRIPT).open("rb") as script:
+    refused = os_errors_as(InputError, "cannot be started", where=jobs.words[0])
+    with (state / _SCRIPT).open("rb") as script, refused:
         try:
             done = subprocess.run(
                 jobs.words, stdin=script, capture_output=True, text=True, errors="backslashreplace", check=False,
                 timeout=_PATIENCE_S,
             )  # fmt: skip
-        except OSError as error:
-            raise InputError(f"cannot be started ({error.strerror})", where=jobs.words[0]) from error
         except subprocess.TimeoutExpired:
             raise InputError(f"did not answer within {_PATIENCE_S:.0f} s", where=jobs.words[0]) from None
     printed = done.stdout.strip().splitlines()

@@ -71,11 +71,8 @@ class Cluster(executor.Packing):
         try:
             from distributed import Client  # noqa: PLC0415 - an extra
         except ImportError as error:
-            raise InputError(
-                f"a Dask cluster needs the package distributed ({error})",
-                where=self._name,
-                todo="pip install 'vani-io[cluster]'",
-            ) from error
+            what = f"a Dask cluster needs the package distributed ({error})"
+            raise self._failure(what, "pip install 'vani-io[cluster]'") from error
         given = self.scheduler.client
         if isinstance(given, Client):
             return given
@@ -91,11 +88,8 @@ class Cluster(executor.Packing):
                 return Client(given or self.scheduler.address(), timeout=CONNECT_S, set_as_default=False)
         except (OSError, TimeoutError, ValueError, TypeError, RuntimeError, ImportError) as error:
             self.close()
-            raise InputError(
-                "no Dask scheduler answers",
-                where=self._name,
-                todo="start one (`dask scheduler`), or leave --scheduler out",
-            ) from error
+            todo = "start one (`dask scheduler`), or leave --scheduler out"
+            raise self._failure("no Dask scheduler answers", todo) from error
 
     def close(self) -> None:
         """Leave the cluster."""
@@ -122,11 +116,8 @@ class Cluster(executor.Packing):
             answers = self.client.run(check_folders, files, workers=self._one_per_host(), on_error="return")
         for answer in answers.values():
             if isinstance(answer, BaseException):
-                raise InputError(
-                    f"a worker does not follow requests ({type(answer).__name__}: {answer})",
-                    where=self._name,
-                    todo="install Vani where the workers run",
-                )
+                what = f"a worker does not follow requests ({type(answer).__name__}: {answer})"
+                raise self._failure(what, "install Vani where the workers run")
             if answer is not None:
                 raise trouble(*answer)
 
@@ -162,7 +153,7 @@ class Cluster(executor.Packing):
             else:
                 what = f"no workers for {NO_WORKER_S:.0f} s"
                 todo = f"start some (`dask worker {self.client.scheduler.address}`)"
-            raise InputError(what, where=self._name, todo=f"{todo}, and run it again")
+            raise self._failure(what, f"{todo}, and run it again")
 
     def _check_versions(self, version: str) -> None:
         reported = self.client.get_versions(packages=["vani-io", "vani"])
@@ -174,17 +165,11 @@ class Cluster(executor.Packing):
             theirs = _compared(side)
             for package, version_here in ours.items():
                 if theirs[package] is None:
-                    raise InputError(
-                        f"{package} is not installed where {who}",
-                        where=self._name,
-                        todo=f"start them in an environment with Vani {version}",
-                    )
+                    todo = f"start them in an environment with Vani {version}"
+                    raise self._failure(f"{package} is not installed where {who}", todo)
                 if theirs[package] != version_here:
-                    raise InputError(
-                        f"{who} {package} {theirs[package]}, this is {package} {version_here}",
-                        where=self._name,
-                        todo="use the same environment on both sides",
-                    )
+                    what = f"{who} {package} {theirs[package]}, this is {package} {version_here}"
+                    raise self._failure(what, "use the same environment on both sides")
 
     def _one_per_host(self) -> list[str]:
         from distributed.comm.addressing import get_address_host  # noqa: PLC0415 - an extra
@@ -272,22 +257,15 @@ class Cluster(executor.Packing):
         from distributed import CancelledError, KilledWorker  # noqa: PLC0415 - an extra
 
         if isinstance(error, KilledWorker):
-            return InputError(
-                f"{error.allowed_failures + 1} workers died of one task while {self._doing(stage)}, "
-                "as happens where memory runs out",
-                where=self._name,
-                todo=f"{self._more_memory}, and look into the workers' logs",
-            )
+            what = f"{error.allowed_failures + 1} workers died of one task while {self._doing(stage)}"
+            todo = f"{self._more_memory}, and look into the workers' logs"
+            return self._failure(f"{what}, as happens where memory runs out", todo)
         if isinstance(error, (CancelledError, asyncio.CancelledError)):
             return self._lost()
         return super()._error(error, stage)
 
     def _lost(self) -> InputError:
-        return InputError(
-            "the connection to the scheduler was lost, or the tasks were cancelled",
-            where=self._name,
-            todo="run it again",
-        )
+        return self._failure("the connection to the scheduler was lost, or the tasks were cancelled", "run it again")
 
 
 def _compared(versions: Any) -> dict[str, str | None]:

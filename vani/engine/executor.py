@@ -370,10 +370,11 @@ class Packing(Executor):
     def _error(self, error: BaseException, stage: str) -> BaseException:
         """A worker's error, with a hint for the user."""
         if isinstance(error, MemoryError):
-            return InputError(
-                f"a worker ran out of memory while {self._doing(stage)}", where=self._name, todo=self._more_memory
-            )
+            return self._failure(f"a worker ran out of memory while {self._doing(stage)}", self._more_memory)
         return error
+
+    def _failure(self, what: str, todo: str) -> InputError:
+        return InputError(what, where=self._name, todo=todo)
 
     @property
     def _name(self) -> str:
@@ -453,11 +454,8 @@ class Processes(Packing):
                 raise self._error(error.exception, stage) from error
             except MemoryError as error:
                 raise self._error(error, stage) from error
-        raise InputError(
-            f"a worker process died {_MAX_DEATHS} times while {self._doing(stage)}, as happens where memory runs out",
-            where=self._name,
-            todo=self._more_memory,
-        )
+        what = f"a worker process died {_MAX_DEATHS} times while {self._doing(stage)}"
+        raise self._failure(f"{what}, as happens where memory runs out", self._more_memory)
 
     def _start(self) -> None:
         """Start the processes.
@@ -478,11 +476,8 @@ class Processes(Packing):
                 started.result()
             self._pool = pool
         except (OSError, RuntimeError) as error:
-            raise InputError(
-                f"worker processes cannot be started ({error or type(error).__name__})",
-                where=self._name,
-                todo="use --scheduler threads",
-            ) from error
+            what = f"worker processes cannot be started ({error or type(error).__name__})"
+            raise self._failure(what, "use --scheduler threads") from error
         finally:
             for name in _WORKER_ENVIRONMENT:
                 os.environ.pop(name)
