@@ -15,7 +15,7 @@ from vani.analyzers.entities.dependencies import app_dependencies, early_reads
 from vani.analyzers.entities.file_groups import folders, locks, lookups, patterns
 from vani.analyzers.entities.files import dataset, files, roles, sizes
 from vani.analyzers.entities.interfaces import accesses, interfaces
-from vani.analyzers.entities.io_stats import MEMORY_SPEED, impossible_rates, nulls_of_stats
+from vani.analyzers.entities.io_stats import MEMORY_SPEED, empty_stats, impossible_rates, nulls_of_stats
 from vani.analyzers.entities.machine import cores_used, gpus_used, job, middleware, storage
 from vani.analyzers.entities.unseen import unseen
 from vani.analyzers.entities.view import Notes, View
@@ -169,10 +169,10 @@ def _workflow(view: View, cores: int | None) -> tuple[Workflow, Notes]:
 def _excluded(view: View) -> Excluded:
     """Remarks on calls that are counted separately."""
     operations = view.measured.operations
-    apart = (operations.phase == view.excluded_phase) & (operations.file >= 0)
+    apart = (operations.phase == len(view.measured.phases)) & (operations.file >= 0)
     excluded_files = distinct(operations.file[apart])
     others = excluded_files[view.workload.file_class[excluded_files] != FileClass.DATASET]
-    return Excluded(files=len(others), io=view.excluded_stats)
+    return Excluded(files=len(others), io=view.row_stats.get(view.phase_rows.rows, empty_stats()))
 
 
 def _of_links(view: View, profile: Profile) -> Notes:

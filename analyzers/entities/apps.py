@@ -34,20 +34,20 @@ _AS_RECORDED = ("tool", "format", "layout", "ranks", "records", "start_unix_s", 
 
 def traces(view: View) -> tuple[list[profile.TraceEntity], Notes]:
     """One entity per trace, in the given order."""
-    entities, clocks = [], view.measured.of(ClockSkew)
-    for index, trace in enumerate(view.measured.traces):
-        skew = None if clocks is None else clocks.traces[index]
-        entities.append(
-            profile.TraceEntity(
-                path=trace.source,
-                app=view.workload.apps[view.workload.app_of_trace[index]],
-                functions=dict(trace.functions),
-                span_s=None if trace.span_ns is None else (trace.span_ns - trace.begin_ns) / 1e9,
-                clock_skew_s=None if skew is None else skew / 1e9,
-                problems=list(trace.problems),
-                **{name: getattr(trace, name) for name in _AS_RECORDED},
-            )
+    clocks, known = view.measured.of(ClockSkew), view.measured.traces
+    skews = [None] * len(known) if clocks is None else clocks.traces
+    entities = [
+        profile.TraceEntity(
+            path=trace.source,
+            app=view.workload.apps[app],
+            functions=dict(trace.functions),
+            span_s=None if trace.span_ns is None else (trace.span_ns - trace.begin_ns) / 1e9,
+            clock_skew_s=None if skew is None else skew / 1e9,
+            problems=list(trace.problems),
+            **{name: getattr(trace, name) for name in _AS_RECORDED},
         )
+        for trace, app, skew in zip(known, view.workload.app_of_trace, skews, strict=True)
+    ]
     notes = view.nulls(ClockSkew, "traces.clock_skew_s")
     why = view.measured.unknown.get("times")
     if why is not None:
@@ -244,10 +244,6 @@ def _frequency(io: profile.IOStats, processes: int, runtime_s: float, count: int
         s for side in (io.transfer_size.read, io.transfer_size.write) if side is not None for s in side.common
     ]
     size = max(sizes, key=lambda s: (s[1], s[0]))[0] if sizes else None
-    kind: Literal["single", "iterative", "bulk"]
-    if per_process <= 1:
-        kind = "single"
-    else:
-        busy = (io.time_s.total or 0.0) / (processes * runtime_s) if processes and runtime_s else 1.0
-        kind = "bulk" if busy >= _BACK_TO_BACK else "iterative"
-    return profile.Frequency(kind=kind, ops_per_process=per_process, size=size)
+    busy = (io.time_s.total or 0.0) / (processes * runtime_s) if processes and runtime_s else 1.0
+    several: Literal["bulk", "iterative"] = "bulk" if busy >= _BACK_TO_BACK else "iterative"
+    return profile.Frequency(kind="single" if per_process <= 1 else several, ops_per_process=per_process, size=size)

@@ -39,9 +39,8 @@ Transfer = Literal["collective", "independent", "mixed"]
 def interfaces(view: View) -> tuple[list[Interface] | None, Notes]:
     """Rows by app, highest layer first; None if the source does not record which libraries were used."""
     use, entities = view.measured.of(LibraryUse), []
-    notes = view.nulls(PatternCounts, "interfaces.access_pattern") | view.nulls(
-        SpentTime, "interfaces.time_s"
-    )
+    notes = view.nulls(PatternCounts, "interfaces.access_pattern")
+    notes |= view.nulls(SpentTime, "interfaces.time_s")
     if use is None:
         return None, notes | view.nulls(LibraryUse, "interfaces")
     rows = [(app, layer) for app, own in enumerate(use.used) for layer in np.flatnonzero(own)[::-1].tolist()]
@@ -82,11 +81,7 @@ def interfaces(view: View) -> tuple[list[Interface] | None, Notes]:
 
 _NOT_OF_IO = (Layer.MPI, Layer.GPU, Layer.USER)
 _NO_GRANULARITY = Granularity(data=None, metadata=None)
-_CALLER_UNKNOWN = {
-    "bytes": byte_counts(None, None),
-    "files": None,
-    "granularity": _NO_GRANULARITY,
-}
+_CALLER_UNKNOWN = {"bytes": byte_counts(None, None), "files": None, "granularity": _NO_GRANULARITY}
 """Attributes of a layer above the file system that are unknown if some calls' library is unknown."""
 
 
@@ -387,10 +382,9 @@ def _of_mpiio(view: View, app: int, transfers: int) -> Transfer | None:
     collective calls may come from PnetCDF.
     """
     together = view.requests(app, Layer.MPIIO).both("together")
-    others = view.requests(app, Layer.PNETCDF).both("calls")
     if not together:
         return "independent"
-    if others:
+    if view.requests(app, Layer.PNETCDF).both("calls"):
         return None
     return "collective" if together >= transfers else "mixed"
 
@@ -410,11 +404,11 @@ def _representation(view: View, app: int, layer: int) -> DataRepresentation:
 
 
 def _most_common(values: list[tuple[str, int]]) -> int | None:
-    totals: dict[int, int] = {}
+    totals = Counter[int]()
     for text, count in values:
         if text.isdecimal() and len(text) < 4:
-            totals[int(text)] = totals.get(int(text), 0) + count
-    return max(totals, key=lambda v: (totals[v], v)) if totals else None
+            totals[int(text)] += count
+    return max(totals, key=lambda v: (totals[v], v), default=None)
 
 
 def _hints(view: View, app: int) -> dict[str, str] | None:

@@ -387,32 +387,23 @@ def _rate(requested: int | None, in_vain: int, busy_ns: int, spent_ns: int) -> f
 
     `requested` is None if it is unknown.
     """
-    if requested is None or not busy_ns:
-        return None
-    moved = requested - in_vain
-    if moved / max(1, spent_ns) * 1e9 > MEMORY_SPEED:
+    moved = 0 if requested is None else requested - in_vain
+    if requested is None or not busy_ns or moved / max(1, spent_ns) * 1e9 > MEMORY_SPEED:
         return None
     return moved / busy_ns * 1e9
 
 
 def impossible_rates(io: profile.IOStats) -> list[str]:
     """Directions (read, write) without a rate because the computed one is impossible."""
-    impossible = []
-    for name, moved, ops in (("read", io.bytes.read, io.ops.read), ("write", io.bytes.written, io.ops.write)):
-        if ops and moved and getattr(io.time_s, name) and getattr(io.bandwidth, name) is None:
-            impossible.append(name)
-    return impossible
+    sides = (("read", io.bytes.read, io.ops.read), ("write", io.bytes.written, io.ops.write))
+    moving = [name for name, moved, ops in sides if ops and moved and getattr(io.time_s, name)]
+    return [name for name in moving if getattr(io.bandwidth, name) is None]
 
 
 def _by_kind(ns: Sequence[int], total: int, *, hidden: bool) -> profile.ByKind:
     """Seconds by kind; `hidden`: write time includes the time of some flushes."""
-    return profile.ByKind(
-        read=ns[Kind.READ] / 1e9,
-        write=ns[Kind.WRITE] / 1e9,
-        metadata=ns[Kind.METADATA] / 1e9,
-        sync=None if hidden else ns[Kind.SYNC] / 1e9,
-        total=ns[total] / 1e9,
-    )
+    read, write, metadata, sync, all_ = (ns[i] / 1e9 for i in (*range(int_table.KINDS), total))
+    return profile.ByKind(read=read, write=write, metadata=metadata, sync=None if hidden else sync, total=all_)
 
 
 def _shares(data: int, metadata: int, sync: int) -> profile.KindShares | None:

@@ -18,7 +18,7 @@ from typing import Final
 import numpy as np
 
 from vani.analyzers.entities.view import Notes, View
-from vani.analyzers.int_table import NO_VALUE, IntTable, unpack
+from vani.analyzers.int_table import NO_VALUE, IntTable, group, unpack
 from vani.analyzers.measures.lengths import BeyondEnds, FileLengths
 from vani.analyzers.measures.libraries import LibraryUse
 from vani.analyzers.measures.operations import ASKED, FileBalance
@@ -461,11 +461,7 @@ def _below_libraries(view: View) -> Iterator[Unseen]:
 
 def _counts(file: Ints, count: Ints, codes: Ints) -> Ints:
     """Counts of the files in `codes`, 0 if missing; same shape as `codes`."""
-    totals = np.zeros(int(max(codes.max(initial=-1), file.max(initial=-1))) + 1, np.int64)
-    known = file >= 0
-    np.add.at(totals, file[known], count[known])
-    at: Ints = totals[codes]
-    return at
+    return group(file, {"count": count}).at(codes, "count")
 
 
 def _without_events(view: View) -> Iterator[Unseen]:

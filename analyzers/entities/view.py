@@ -191,15 +191,6 @@ class View:
                     limits.setdefault(attribute, why)
         return limits
 
-    @property
-    def excluded_phase(self) -> int:
-        return len(self.measured.phases)
-
-    @property
-    def excluded_stats(self) -> IOStats:
-        """Statistics of the calls that are counted separately."""
-        return self.row_stats.get(self.phase_rows.rows, empty_stats())
-
     @cached_property
     def files(self) -> Ints:
         """Codes of the data set's files: those that any process opened or accessed, also through libraries alone."""
@@ -373,11 +364,9 @@ class View:
     def _library_calls(self, measured: LibraryCallTimes, app: int | None, layer: int) -> list[LibraryCall]:
         """Functions of a library with most time."""
         rows = (measured.layer == layer) & (True if app is None else measured.app == app)
-        functions, place = np.unique(measured.function[rows], return_inverse=True)
-        count, time = np.zeros(len(functions), np.int64), np.zeros(len(functions), np.int64)
-        np.add.at(count, place, measured.count[rows])
-        np.add.at(time, place, measured.time[rows])
-        names = [self.workload.functions[code] for code in functions.tolist()]
+        table = group(measured.function[rows], {"count": measured.count[rows], "time": measured.time[rows]})
+        count, time = table["count"], table["time"]
+        names = [self.workload.functions[code] for code in table.keys.tolist()]
         order = sorted(range(len(names)), key=lambda at: (-time[at], -count[at], names[at]))
         return [
             LibraryCall(name=names[at], count=int(count[at]), time_s=int(time[at]) / 1e9)

@@ -71,11 +71,8 @@ def convert(
     settings = ConvertSettings.of(settings, **fields)
     BUDGET.begin(settings.memory, half_of_memory)
     target = Path(store)
-    if (
-        target.exists()
-        and not (target / "manifest.json").is_file()
-        and (not target.is_dir() or any(target.iterdir()))
-    ):
+    is_other = target.exists() and not (target / "manifest.json").is_file()
+    if is_other and (not target.is_dir() or any(target.iterdir())):
         raise InputError("exists and is not a store", where=target, todo="name a new folder")
     if Path(trace).is_dir() and target.resolve().is_relative_to(Path(trace).resolve()):
         raise InputError("is inside the trace", where=target, todo="name a folder next to it")
@@ -231,11 +228,8 @@ def _timeline(
     trace: Path, store: Path | None, output: Path, settings: ConvertSettings, progress: Progress | None
 ) -> list[str]:
     if store is not None or settings.call_sites:
-        raise InputError(
-            "a timeline is not a store",
-            where="-o",
-            todo=f"leave {'STORE' if store is not None else '--call-sites'} out",
-        )
+        todo = f"leave {'STORE' if store is not None else '--call-sites'} out"
+        raise InputError("a timeline is not a store", where="-o", todo=todo)
     check_outputs([output], [trace])
     timeline = events(trace, output, progress=progress)
     written = f"wrote {output}: {counted(timeline.calls, 'call')} of {counted(timeline.processes, 'process')}"

@@ -136,10 +136,8 @@ def _check_names(output: Path | None, settings: _Options) -> None:
         return
     GRAPH.needed_for(settings.graph)
     if settings.quick:
-        raise InputError(
-            "a graph shows readers of earlier outputs and needs time stamps",
-            todo="leave --graph or --quick out",
-        )
+        what = "a graph shows readers of earlier outputs and needs time stamps"
+        raise InputError(what, todo="leave --graph or --quick out")
 
 
 def _characterised(
@@ -187,9 +185,8 @@ def _profile_each(
     suffix = kind if kind in ("json", "yaml") else "yaml"
     paths = list(dict.fromkeys(trace for path in traces for trace in traces_at(path)))
     places = list(zip(paths, _names(paths, folder, suffix), strict=True))
-    with os_errors_as(
-        InputError, "is not a folder and cannot be created", where=folder, todo="name a folder with -o"
-    ):
+    what = "is not a folder and cannot be created"
+    with os_errors_as(InputError, what, where=folder, todo="name a folder with -o"):
         folder.mkdir(parents=True, exist_ok=True)
     check_outputs([place for _, place in places], read)
     console = stderr_console() if shows_summary(folder, quiet=quiet) else None

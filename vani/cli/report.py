@@ -100,9 +100,8 @@ def report(
         A document or a trace cannot be read, the advice was made from another profile, or the format does not
         exist.
     """
-    return REPORT.render(
-        format, report_inputs(profile, settings, contact=contact, format=format, progress=progress, **fields)
-    )
+    inputs = report_inputs(profile, settings, contact=contact, format=format, progress=progress, **fields)
+    return REPORT.render(format, inputs)
 
 
 def report_inputs(
@@ -246,12 +245,9 @@ def _format(kind: str | None, output: Path | None) -> str:
         return kind or "html"
     suffix = output.suffix.lower()
     if suffix in _OTHERS:
-        raise InputError(
-            f"a report is not written as {suffix}",
-            where=output,
-            todo="use a name that ends in .html, .md or .txt"
-            + (", or print the page from a browser" if suffix == ".pdf" else ""),
-        )
+        todo = "use a name that ends in .html, .md or .txt"
+        todo += ", or print the page from a browser" if suffix == ".pdf" else ""
+        raise InputError(f"a report is not written as {suffix}", where=output, todo=todo)
     return REPORT.of_file(output) or "html"
 
 
@@ -260,8 +256,6 @@ def _with_machine(settings: _Options) -> _Options:
     if settings.advice is None:
         return _Options.of(settings, system=settings.system or setting("system").value)
     if settings.system is not None:
-        raise InputError(
-            "--system and --advice exclude each other",
-            todo="the advice names its machine: leave --system out",
-        )
+        todo = "the advice names its machine: leave --system out"
+        raise InputError("--system and --advice exclude each other", todo=todo)
     return settings
