@@ -16,6 +16,7 @@ from vani.analyzers.entities.files import formats_on_disk
 from vani.analyzers.entities.view import View
 from vani.analyzers.int_table import NO_VALUE, IntTable, group, unpack
 from vani.analyzers.measurements import Measurements, Phases, PossibleExchanges, Results, files_with_most
+from vani.analyzers.measures import operations
 from vani.analyzers.measures.access_pattern import PatternCounts
 from vani.analyzers.measures.accesses import Accesses
 from vani.analyzers.measures.busy_time import BusyTimes
@@ -23,14 +24,6 @@ from vani.analyzers.measures.extents import ExchangeCounts, ProcessExtents, Touc
 from vani.analyzers.measures.io_time import ClockSkew, SpentTime
 from vani.analyzers.measures.lengths import BeyondEnds, FileLengths
 from vani.analyzers.measures.libraries import Libraries, LibraryCallTimes, LibraryTimes, LibraryUse
-from vani.analyzers.measures.operations import (
-    CallCosts,
-    OperationCounts,
-    Operations,
-    ProcessCounts,
-    Processes,
-    TransferSize,
-)
 from vani.analyzers.measures.survey import SurveyedFiles
 from vani.analyzers.passes.measure_workload import extension_names
 from vani.analyzers.quick.counts import Counts, Trace, count
@@ -104,15 +97,15 @@ def _measurements(
     findings: SurveyFindings,
     list_files: int | None,
 ) -> Measurements:
-    operations = Operations().aggregate(counts.sums, workload, findings)
-    processes = Processes().aggregate(counts.sums, workload, findings)
-    listed = _listed(workload, counts, operations, processes, list_files)
+    counted = operations.Operations().aggregate(counts.sums, workload, findings)
+    processes = operations.Processes().aggregate(counts.sums, workload, findings)
+    listed = _listed(workload, counts, counted, processes.files.file, list_files)
     extensions = extension_names()
     libraries = Libraries().aggregate(counts.sums, workload, findings)
     results = [
-        TransferSize().aggregate(counts.sums, workload, findings),
+        operations.TransferSize().aggregate(counts.sums, workload, findings),
         replace(Accesses().aggregate(counts.sums, workload, findings), notes=_NO_ACCESSES),
-        CallCosts().aggregate(counts.sums, workload, findings),
+        operations.CallCosts().aggregate(counts.sums, workload, findings),
         counts.totals,
         replace(
             libraries, caller_unknown=counts.caller_unknown, caller_unknown_files=counts.caller_unknown_files
@@ -133,7 +126,7 @@ def _measurements(
         phases=Phases(findings.phase_start, findings.phase_app, [None] * findings.phases),
         listed=listed,
         survey=SurveyedFiles(counts.files),
-        operations=operations,
+        operations=counted,
         processes=processes,
         results=Results(results, unknown=_UNKNOWN, otherwise=unknown.NO_CALLS),
         formats_on_disk=formats_on_disk(workload, processes.files.file, listed),
@@ -143,31 +136,30 @@ def _measurements(
     )
 
 
-def _of_data_set(workload: Workload, processes: ProcessCounts) -> Ints:
+def _of_data_set(workload: Workload, processes: operations.ProcessCounts) -> Ints:
     used = processes.files.file
     in_dataset: Ints = used[workload.file_class[used] == FileClass.DATASET]
     return in_dataset
 
 
 def _listed(
-    workload: Workload, counts: Counts, operations: OperationCounts, processes: ProcessCounts, most: int | None
+    workload: Workload, counts: Counts, counted: operations.OperationCounts, used: Ints, most: int | None
 ) -> Ints:
-    """The data set files to list, sorted by bytes, then calls (descending), then name."""
-    used = processes.files.file
+    """The data set files to list of the used ones, sorted by bytes, then calls (descending), then name."""
     if not len(used) or not len(counts.files):
         return np.empty(0, np.int64)
     candidates = used[np.isin(used, counts.files.keys)]
     candidates = candidates[~of_several_names(workload)[candidates]]
     columns = {
-        n: getattr(operations, n) for n in ("reads", "writes", "metadata", "bytes_read", "bytes_written")
+        n: getattr(counted, n) for n in ("reads", "writes", "metadata", "bytes_read", "bytes_written")
     }
-    by_file = group(operations.file, columns)
+    by_file = group(counted.file, columns)
     moved = by_file.at(candidates, "bytes_read") + by_file.at(candidates, "bytes_written")
     calls = np.sum([by_file.at(candidates, n) for n in ("reads", "writes", "metadata")], axis=0)
     return files_with_most(workload.paths, candidates, most, moved, calls)
 
 
-def _lengths(workload: Workload, counts: Counts, processes: ProcessCounts) -> FileLengths:
+def _lengths(workload: Workload, counts: Counts, processes: operations.ProcessCounts) -> FileLengths:
     """Lengths of files that were not written; those of others depend on offsets."""
     codes, survey = _of_data_set(workload, processes), counts.files
     length = np.full(workload.files, NO_VALUE)

@@ -12,16 +12,8 @@ from datetime import date
 from pathlib import Path, PurePosixPath
 from typing import Any, Final
 
+from vani.collect import mounts
 from vani.collect.file_systems import read_ceph, read_gpfs, read_lustre, read_software
-from vani.collect.mounts import (
-    PARALLEL,
-    SHARED,
-    burst_buffer_dirs,
-    mount_of,
-    places_of_data,
-    read_mounts,
-    space_of,
-)
 from vani.collect.node import Ask, NoAnswer, ask, count_cores, count_gpus, entries, memory_bytes, read
 from vani.collect.scheduler import read_scheduler
 from vani.collect.transfer_test import Measurement
@@ -96,11 +88,11 @@ class _Machine:
         self.environment, self.root, self.programs = environment, root, programs
         self.sources: dict[str, str] = {}
         self.missing: list[str] = []
-        mounts = read_mounts(root, space_of if root == Path("/") else None)
-        if mounts is None:
+        known = mounts.read_mounts(root, mounts.space_of if root == Path("/") else None)
+        if known is None:
             self.missing.append("/proc/self/mountinfo cannot be read: no file system is known")
-        self.mounts = mounts or []
-        self.near, self.shared_near = burst_buffer_dirs(
+        self.mounts = known or []
+        self.near, self.shared_near = mounts.burst_buffer_dirs(
             environment, self.mounts, lambda folder: (root / folder.lstrip("/")).is_dir()
         )
         self.disks: list[dict[str, Any]] = []
@@ -112,7 +104,7 @@ class _Machine:
         """See `detect`."""
         self.sources["compute"] = "/proc and /sys of the node on which `vani systems detect` ran"
         self.sources["compute.nodes"] = "not known: a node cannot see their number"
-        self._find_disks(places_of_data(data, self.environment, self.mounts, here=self.root == Path("/")))
+        self._find_disks(mounts.places_of_data(data, self.environment, self.mounts, here=self.root == Path("/")))
         self._find_buffers()
         facts: dict[str, Any] = {
             "name": self._name(),
@@ -146,10 +138,10 @@ class _Machine:
         by_device: dict[tuple[str, str], list[Mount]] = {}
         for mount in self.mounts:
             is_near = any(is_below(folder, mount.dir) and mount.dir != "/" for folder in self.shared_near)
-            if mount.type in SHARED and not is_near:
+            if mount.type in mounts.SHARED and not is_near:
                 by_device.setdefault(_device(mount), []).append(mount)
         ordered = sorted(
-            by_device.items(), key=lambda item: (item[0][0] not in PARALLEL, -(item[1][0].capacity or 0))
+            by_device.items(), key=lambda item: (item[0][0] not in mounts.PARALLEL, -(item[1][0].capacity or 0))
         )
         for (kind, device), same in ordered:
             place = f"file_systems[{len(self.disks)}]"
@@ -227,7 +219,7 @@ class _Machine:
         variables = {folder: name for name, folder in self.environment.items() if folder.startswith("/")}
         near = [(folder, "node_local") for folder in self.near] + [(folder, "shared") for folder in self.shared_near]
         for folder, kind in near:
-            mount = mount_of(folder, self.mounts)
+            mount = mounts.mount_of(folder, self.mounts)
             variable = variables.get(folder, "")
             if variable.startswith(("DW_JOB_STRIPED", "DW_JOB_PRIVATE", "DW_PERSISTENT_STRIPED")):
                 type_ = "datawarp"
@@ -257,7 +249,7 @@ class _Machine:
         rates = {"read": measured.read, "write": measured.write}
         when = f"measured in {folder} on {date.today().isoformat()}"
         source = f"{when}: {'; '.join((measured.method, *measured.notes))}"
-        mount = mount_of(folder, self.mounts)
+        mount = mounts.mount_of(folder, self.mounts)
         for index, disk in enumerate(self.disks):
             if mount is not None and mount.dir in disk["mounts"]:
                 disk["bandwidth_per_client"] = rates
@@ -278,7 +270,7 @@ class _Machine:
             self.sources[f"burst_buffers[{self.buffers.index(buffer)}].bandwidth_per_node"] = source
 
     def _is_on(self, buffer: Mapping[str, Any], mount: Mount) -> bool:
-        of_buffer = mount_of(buffer["dir"], self.mounts) if buffer.get("dir") else None
+        of_buffer = mounts.mount_of(buffer["dir"], self.mounts) if buffer.get("dir") else None
         return of_buffer is not None and _device(of_buffer) == _device(mount)
 
     def _scheduler(self) -> str | None:
