@@ -13,17 +13,7 @@ from typing import Final
 from vani.errors import one_line
 from vani.models import io_time
 from vani.schema.damage import OVERHEAD_S, damage, overhead_of
-from vani.schema.profile import (
-    CallCost,
-    IOStats,
-    Matters,
-    Profile,
-    Unseen,
-    UnseenKind,
-    Verdict,
-    VerdictCause,
-    VerdictParts,
-)
+from vani.schema.profile import IOStats, Matters, Profile, Unseen, Verdict, VerdictCause, VerdictParts
 from vani.units import format_count, format_rate, format_seconds, format_share
 
 _NEARLY_ALL: Final = 0.99
@@ -41,7 +31,7 @@ _OF_METADATA: Final = (
 )
 """Metadata operations, and the functions that count as each."""
 
-_WHAT_WAS_MISSED: Final[dict[UnseenKind, tuple[str, str, str]]] = {
+_WHAT_WAS_MISSED: Final[dict[str, tuple[str, str, str]]] = {
     "written_without_writes": ("1 file was", "{} files were", " opened for writing and no write was recorded"),
     "read_without_reads": ("1 file was", "{} files were", " opened for reading and no read was recorded"),
     "stream_buffered": (
@@ -293,10 +283,8 @@ def _look_again(entry: Unseen) -> str:
 def unseen_sentence(missed: Sequence[Unseen]) -> str:
     """The two most important kinds of unrecorded I/O, as a sentence without a capital letter and full stop."""
     parts: list[str] = []
-    counts: dict[UnseenKind, int] = {}
-    for entry in missed:
-        counts[entry.kind] = counts.get(entry.kind, 0) + entry.count
-    for kind, count in counts.items():
+    for kind in dict.fromkeys(entry.kind for entry in missed):
+        count = sum(entry.count for entry in missed if entry.kind == kind)
         if kind in _CAUSE_SAYS_MORE:
             parts += [entry.cause for entry in missed if entry.kind == kind]
         else:
@@ -327,12 +315,9 @@ def _cause(profile: Profile) -> VerdictCause | None:
     share = min(1.0, first.time_s / whole)
     text = f"{name}: {_times(first.count)}, {_part(share)} of the I/O time"
     if share < _SECOND and len(calls) > 1 and calls[1].time_s:
-        text += f"; {_second(calls[1], whole)}"
+        part, times = calls[1].time_s / whole, _times(calls[1].count)
+        text += f"; {one_line(calls[1].name or '')}: {times}, {_part(part)}"
     return VerdictCause(call=name, share=share, count=first.count, sentence=f"{text}.{_synced(io)}{_waiting(profile)}")
-
-
-def _second(call: CallCost, whole: float) -> str:
-    return f"{one_line(call.name or '')}: {_times(call.count)}, {_part((call.time_s or 0.0) / whole)}"
 
 
 def _cause_of_counts(profile: Profile) -> VerdictCause | None:
