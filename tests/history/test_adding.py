@@ -18,7 +18,7 @@ from vani import centre
 from vani.centre.history import ingest, reading
 from vani.centre.history.discovery import discover
 from vani.centre.history.rows import StoredRun
-from vani.centre.history.runs import read
+from vani.centre.history.runs import read, tables
 from vani.centre.history.runs.store import Store
 from vani.errors import InputError
 from vani.schema.profile import Profile
@@ -149,7 +149,7 @@ def test_whole_profile_is_stored_if_totals_are_not_enough(tmp_path):
     path = write_log(tmp_path / "logs")
     add(tmp_path / "logs", db=tmp_path / "h.sqlite", totals=False)
     with Store(tmp_path / "h.sqlite").reading() as connection:
-        ((digest, content),) = read.all_profiles(connection)
+        ((digest, content),) = read.contents(connection, tables.profiles)
     assert len(digest) == 64
     assert reading.unpack_profile(content).traces[0].path == str(path)
 

@@ -13,7 +13,7 @@ pytest.importorskip("sqlalchemy", reason="SQLAlchemy is not installed (vani-io[c
 
 from tests.history.logs import write_log
 from vani import centre
-from vani.centre.history.runs import read
+from vani.centre.history.runs import read, tables
 from vani.centre.history.runs.store import Store
 from vani.centre.placement_library.interactions import write_csv
 from vani.centre.prediction.creations.extraction import (
@@ -222,7 +222,7 @@ def test_creations_are_hidden_exported_imported_and_deleted_with_their_run(db, t
 
 def _kept(place: Path) -> list[tuple[str, ...]]:
     with Store(place).reading() as connection:
-        return [unpack_creations(content).paths for _, content in read.all_creations(connection)]
+        return [unpack_creations(content).paths for _, content in read.contents(connection, tables.creations)]
 
 
 def test_names_of_the_last_run_come_again():

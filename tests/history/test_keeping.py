@@ -46,7 +46,7 @@ def db(tmp_path: Path) -> Path:
 def everything(db: Path) -> bytes:
     """The bytes of the file, and of its compressed parts."""
     with Store(db).reading() as connection:
-        profiles = [zlib.decompress(content) for _, content in read.all_profiles(connection)]
+        profiles = [zlib.decompress(content) for _, content in read.contents(connection, tables.profiles)]
     return b"\n".join([db.read_bytes(), *profiles])
 
 
@@ -110,14 +110,14 @@ def test_a_history_is_anonymised_twice_to_the_same(db, tmp_path):
         before = (
             list(read.rows(connection, StoredRun)),
             list(read.rows(connection, Source)),
-            list(read.all_profiles(connection)),
+            list(read.contents(connection, tables.profiles)),
         )
     centre.history_anonymise(tmp_path / "key", db=db)
     with Store(db).reading() as connection:
         assert (
             list(read.rows(connection, StoredRun)),
             list(read.rows(connection, Source)),
-            list(read.all_profiles(connection)),
+            list(read.contents(connection, tables.profiles)),
         ) == before
 
 
@@ -157,7 +157,7 @@ def test_export_and_import_preserve_a_history(db, tmp_path):
     with Store(db).reading() as one, Store(tmp_path / "new.sqlite").reading() as other:
         for kind in tables.OF_ROWS:
             assert list(read.rows(one, kind)) == list(read.rows(other, kind))
-        assert list(read.all_profiles(one)) == list(read.all_profiles(other))
+        assert list(read.contents(one, tables.profiles)) == list(read.contents(other, tables.profiles))
     assert centre.history_top(db=tmp_path / "all.sqlite") == centre.history_top(db=db)
 
 
