@@ -87,6 +87,12 @@ nitpick_ignore = [
     ("py:class", "vani.analyzers.workload.Renames"),
     ("py:class", "vani.analyzers.int_table._ByCell"),
     ("py:class", "vani.columns.Texts"),
+    ("py:class", "vani.centre.prediction.behaviour.phases.RunPhases"),
+    ("py:class", "RunPhases"),
+    ("py:class", "vani.centre.prediction.behaviour.runs.Runs"),
+    ("py:class", "vani.centre.prediction.behaviour.predictors.Follower"),
+    # What a docstring names next to `sure`.
+    ("py:class", "guesses"),
     # The base of patterns, which the guide for them describes.
     ("py:class", "vani.advisors.patterns.Pattern"),
     # Rows of tables and parts of documents, which the functions' texts describe.

@@ -17,6 +17,7 @@ from vani.centre.plan import inputs as documents
 from vani.centre.plan.forward import files_of_jobs
 from vani.centre.plan.schema import plans as schema
 from vani.centre.plan.schema.jobs import Jobs
+from vani.centre.plan.schema.plans import SimulateOptions, SimulatePlan
 from vani.centre.plan.schema.scenario import Failure, Placement, Scenario, Variant
 from vani.centre.plan.schema.snapshot import Snapshot
 from vani.centre.plan.simulate import jobs as workloads
@@ -203,7 +204,7 @@ def union(begin: Floats, end: Floats) -> float:
 def simulate(
     scenario: Scenario, named: Named, *, tolerance: float | None = None, alone: bool = False,
     inputs: Sequence[schema.PlanInput] = (),
-) -> schema.SimulatePlan:
+) -> SimulatePlan:
     """Simulate all variants of a scenario.
 
     Parameters
@@ -224,7 +225,7 @@ def simulate(
     if alone:
         outcomes = [_with_alone(*pair, scenario, named, tolerance) for pair in zip(outcomes, played, strict=True)]
     last = played[-1]
-    return schema.SimulatePlan(
+    return SimulatePlan(
         version=vani.__version__,
         inputs=list(inputs),
         simulate=schema.SimulateSettings(seeds=scenario.seeds, tolerance=last.tolerance, alone=alone),
@@ -455,13 +456,13 @@ _FILES = 1000
 
 def plan_simulate(
     scenario: PathLike | Scenario,
-    settings: schema.SimulateOptions | None = None,
+    settings: SimulateOptions | None = None,
     *,
     store: PathLike | None = None,
     scheduler: SchedulerLike = None,
     progress: Progress | None = None,
     **fields: Any,
-) -> schema.SimulatePlan:
+) -> SimulatePlan:
     """Simulate jobs on a shared machine.
 
     Parameters
@@ -478,7 +479,7 @@ def plan_simulate(
     InputError
         A document cannot be used, or nothing can ever progress.
     """
-    settings = schema.SimulateOptions.of(settings, **fields)
+    settings = SimulateOptions.of(settings, **fields)
     given = documents.loaded("scenario", scenario, Scenario)
     inputs = [given.source]
     with _read(given, inputs, store, scheduler, progress) as named:

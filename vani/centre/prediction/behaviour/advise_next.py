@@ -18,6 +18,7 @@ from vani.cli.profile import profile
 from vani.cli.sources import JUDGED_FILES
 from vani.errors import VaniError
 from vani.schema import advice as schema
+from vani.schema.advice import Advice
 from vani.schema.settings import PathLike
 from vani.systems import system_of
 from vani.units import format_share
@@ -40,10 +41,10 @@ class LikelyAdvice:
     """The advice on a run of one behaviour, and that behaviour's probability in the next run."""
 
     probability: float
-    advice: schema.Advice
+    advice: Advice
 
 
-def weighed(parts: Sequence[LikelyAdvice], next_run: schema.NextRun) -> schema.Advice:
+def weighed(parts: Sequence[LikelyAdvice], next_run: schema.NextRun) -> Advice:
     """Combine the advice on several behaviours.
 
     A setting is recommended if the behaviours that it suits have a total probability of at least one half. Among
@@ -80,7 +81,7 @@ def weighed(parts: Sequence[LikelyAdvice], next_run: schema.NextRun) -> schema.A
     probability = {key: min(1.0, share) for key, share in support.items()}
     why = "its probability in the next run is only {} only"
     unlikely = [schema.NoRecommendation(rule=key[0], why=why.format(format_share(probability[key]))) for key in dropped]
-    return schema.Advice(
+    return Advice(
         profile=first.profile, system=first.system, damage=first.damage, next_run=next_run,
         recommendations=[_weighed(each, probability[key]) for key in recommended for each in shown[key]],
         no_recommendation=[*first.no_recommendation, *unlikely],
@@ -156,7 +157,7 @@ def advise_next(
     application: str, *, user: str | None = None, processes: int | None = None, db: PathLike | None = None,
     system: PathLike | System | None = None, select: Sequence[str] | None = None, ignore: Sequence[str] | None = None,
     config: PathLike | None = None, files: int | None = JUDGED_FILES,
-) -> schema.Advice:
+) -> Advice:
     """Advise on a run before it starts, for its likely behaviours weighted by probability.
 
     Parameters
@@ -205,7 +206,7 @@ def advise_next(
     if why is None:
         return weighed(parts, next_run)
     no_profile, no_system = schema.ProfileRef(path=None, sha256=""), schema.SystemRef(name=None, sha256="")
-    return schema.Advice(
+    return Advice(
         profile=no_profile, system=no_system, next_run=next_run, recommendations=[], no_recommendation=[]
     )
 
