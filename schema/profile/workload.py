@@ -67,8 +67,10 @@ class Unseen(Model):
     )
 
 
-class VerdictCause(Model):
+class VerdictCause(SparseModel):
     """The call, or kind of call, that costs most I/O time."""
+
+    optional_keys: ClassVar[tuple[str, ...]] = ("caller",)
 
     call: str = Field(
         description="function name; for counts without single calls, the kind: read, write, open, stat, flush, ..."
@@ -78,6 +80,10 @@ class VerdictCause(Model):
         "null if the source does not give it"
     )
     count: Count | None = Field(description="number of these calls")
+    caller: str | None = Field(
+        default=None,
+        description="place in the program that makes most of them; left out if unknown",
+    )
     sentence: str = Field(description="cause in one sentence")
 
 

@@ -236,6 +236,23 @@ def test_equal_numbers_of_two_ranks_are_not_the_same_place(interprocess, tmp_pat
     assert {i.layer: i.bytes for i in quick.interfaces} == {i.layer: i.bytes for i in full.interfaces}
 
 
+def test_the_cause_names_the_place_that_makes_most_of_its_calls(tmp_path):
+    # Rank 1 takes longest.
+    short = [call("write", "other", 0, 10 * i, 10 * i + 1) for i in range(30)]
+    long = [call("write", "mpi", 0, 10 * i, 10 * i + 9) for i in range(2)]
+    long += [call("write", "program", 0, 100 * i, 100 * i + 90) for i in range(1, 4)]
+    written(tmp_path, [short, [*long, call("fwrite", "mpi", 0, 500, 501)]])
+    cause = vani.profile(tmp_path).verdict.cause
+    assert (cause.call, cause.caller) == ("write", "sim+0x1000")
+    assert cause.sentence.endswith(" Most come from sim+0x1000.")
+
+
+def test_without_a_call_of_the_program_the_cause_names_no_place(tmp_path):
+    written(tmp_path, [[call("write", "mpi", 0, 0, 9), call("write", "program", 0, 10, 11)]])
+    profile = vani.profile(tmp_path)
+    assert profile.verdict.cause.caller is None and "caller" not in profile.to_yaml()
+
+
 def without_depth(folder: Path, calls: list[Call]) -> list[tuple[str, Layer, set[Layer]]]:
     return layers(written(folder, [calls], store_depth=False))
 

@@ -458,6 +458,23 @@ def test_stacks_of_calls_are_no_problem(tmp_path):
     assert [(file.path, file.io.bytes.written) for file in found.files] == [("/d", 9)]
 
 
+def test_stacks_name_the_caller_of_the_cause(tmp_path):
+    def stack(*frames: str) -> str:
+        return "".join(f" > {frame} [0x1]\n" for frame in ("/usr/lib/libc.so.6(__write+0x14)", *frames))
+
+    write = '7 1700000000.000000 write(3</d/a>, ""..., 10) = 10 <0.000100>\n'
+    close = "7 1700000000.000000 close(3</d/a>) = 0 <0.000010>\n"
+    main, save, python = "/run/a.out(main+0x2f)", "/run/a.out(save+0x1)", "/usr/bin/python3.11(os_write+0x1)"
+    log = tmp_path / "run.strace"
+    log.write_text(2 * (write + stack(save, main)) + write + stack(main) + 5 * (close + stack(main)))
+    assert vani.profile(log).verdict.cause.caller == "save in a.out"
+    # An interpreter's own function is not a place in the program.
+    log.write_text(write + stack(python))
+    assert vani.profile(log).verdict.cause.caller is None
+    log.write_text(write)
+    assert vani.profile(log).verdict.cause.caller is None
+
+
 def test_writes_count_as_waiting_by_descriptor(tmp_path):
     plain, waits = "O_RDWR|O_CREAT, 0666) = 3</db>", "O_WRONLY|O_DSYNC) = 4</db>"
     log = written(

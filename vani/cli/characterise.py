@@ -12,10 +12,10 @@ from vani.analyzers.characterise import Options
 from vani.analyzers.characterise import characterise as measured
 from vani.analyzers.entities.view import View
 from vani.cli.sources import ProfileSettings, Resources, app_of, job_of
-from vani.errors import InputError, TraceError
+from vani.errors import InputError, TraceError, one_line
 from vani.readers.files import changed_error
 from vani.readers.open import open_workload, refuse_unrelated
-from vani.readers.trace_reader import KeepsCounts, TraceReader
+from vani.readers.trace_reader import KeepsCounts, NamesCallers, TraceReader
 from vani.schema.job import Job
 from vani.schema.profile import Profile
 from vani.schema.settings import PathLike
@@ -80,7 +80,8 @@ def characterise(resources: Resources, traces: Sequence[PathLike], settings: Pro
             refused=lost,
             known=known,
         )
-        return Characterised(*results)
+        profile, view = results
+        return Characterised(_with_caller(profile, workload.readers), view)
 
     def from_stores(stores: list[Store]) -> Characterised:
         readers: list[TraceReader] = []
@@ -112,6 +113,21 @@ def characterise(resources: Resources, traces: Sequence[PathLike], settings: Pro
             names = [app_of(Path(manifest.source), manifest.app, job) for manifest in manifests]
             return measured_of(stores_known, names, refused, known)
     return while_stores_vanish(from_stores)
+
+
+def _with_caller(profile: Profile, readers: Sequence[TraceReader]) -> Profile:
+    """The profile, whose cause names the place in the program that makes most of its calls if a tracer recorded it."""
+    verdict = profile.verdict
+    if verdict is None or verdict.cause is None:
+        return profile
+    rank = profile.apps[0].balance.slowest_rank if len(profile.apps) == 1 and profile.apps[0].balance else None
+    named = (reader.caller_of(verdict.cause.call, rank or 0) for reader in readers if isinstance(reader, NamesCallers))
+    caller = next(filter(None, named), None)
+    if caller is None:
+        return profile
+    sentence = f"{verdict.cause.sentence} Most come from {one_line(caller)}."
+    cause = verdict.cause.model_copy(update={"caller": one_line(caller), "sentence": sentence})
+    return profile.model_copy(update={"verdict": verdict.model_copy(update={"cause": cause})})
 
 
 def counting(readers: Sequence[TraceReader]) -> list[TraceReader]:

@@ -1,5 +1,6 @@
 """Interface of trace readers: they know a trace's size before reading calls, and read ranks in bounded batches."""
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -183,6 +184,23 @@ class TellsCallSites(Protocol):
 
     def batches(self, ranks: range, piece: Piece, *, call_sites: bool = False) -> Iterator[pa.RecordBatch]:
         """See `TraceReader.batches`; with `call_sites`, each batch also has the column `vani.calls.CALL_SITE`."""
+
+
+@runtime_checkable
+class NamesCallers(Protocol):
+    """A reader that can name the place in the program that makes most calls of a function."""
+
+    def caller_of(self, function: str, rank: int) -> str | None:
+        """`FUNCTION in PROGRAM`, or `PROGRAM+OFFSET` as `addr2line` takes it; None if no place makes most calls.
+
+        `rank` is enough where reading all ranks again would take long.
+        """
+
+
+def most_of(counts: Counter[str | None]) -> str | None:
+    """The place that makes more than half of the calls; None if there is none, or it is not known."""
+    place, number = max(counts.items(), key=lambda entry: entry[1], default=(None, 0))
+    return place if 2 * number > counts.total() else None
 
 
 @dataclass(frozen=True, eq=False)

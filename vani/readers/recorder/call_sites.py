@@ -107,7 +107,7 @@ def _base(module: str) -> str:
 def library_of(module: str) -> Layer | None:
     """Layer of the library at a module's path; None if it is something else."""
     name = _base(module)
-    if not re.search(_SHARED_LIBRARY, name):
+    if not is_shared_library(name):
         return None
     return next((layer for layer, form in _LIBRARIES if re.match(form, name)), None)
 
@@ -117,7 +117,12 @@ def executable_of(modules: Iterable[str]) -> str | None:
 
     None if libraries made every call, which happens if an interpreter is itself a library.
     """
-    return next((name for m in modules if not re.search(_SHARED_LIBRARY, name := _base(m))), None)
+    return next((_base(m) for m in modules if not is_shared_library(m)), None)
+
+
+def is_shared_library(module: str) -> bool:
+    """Return whether a module is a shared library by its name."""
+    return re.search(_SHARED_LIBRARY, _base(module)) is not None
 
 
 class Origins:

@@ -1,7 +1,9 @@
 """`TraceReader` for Recorder traces: their facts, limits and calls."""
 
 import functools
+import posixpath
 import threading
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -21,14 +23,20 @@ from vani.readers.paths import file_table
 from vani.readers.programs import AppName, app_of_folder
 from vani.readers.recorder import Shape, probe
 from vani.readers.recorder.batches import CallReader, TimeFiles
-from vani.readers.recorder.call_sites import Origins, call_site_batches, is_interpreter, read_origins
+from vani.readers.recorder.call_sites import (
+    Origins,
+    call_site_batches,
+    is_interpreter,
+    is_shared_library,
+    read_origins,
+)
 from vani.readers.recorder.grammar import Grammar
 from vani.readers.recorder.metadata import LAYOUTS, Metadata, decode_metadata
 from vani.readers.recorder.occurrences import occurrences
 from vani.readers.recorder.source import Source, open_sections, part_files
 from vani.readers.recorder.tables import TableReader, Tables
 from vani.readers.signatures import Signatures
-from vani.readers.trace_reader import LIMITS_OF_RECORDER, Limit, Piece
+from vani.readers.trace_reader import LIMITS_OF_RECORDER, Limit, Piece, most_of
 from vani.units import counted
 
 _MAX_REPORTED = 8
@@ -222,6 +230,20 @@ class RecorderReader(Identified):
     def call_sites(self) -> Iterator[pa.RecordBatch] | None:
         """`vani.calls.CALL_SITES`; None if the tracer stored none."""
         return call_site_batches(self._source, self.ranks) if self._origins.stored else None
+
+    def caller_of(self, function: str, rank: int) -> str | None:
+        """See `NamesCallers`; the calls of this rank decide."""
+        names, places = self.functions(), {}
+        codes = names["func"].filter(pc.equal(names["name"], function))
+        for table in self.call_sites() or ():
+            for row in table.filter(pc.equal(table["rank"], rank)).to_pylist():
+                if not is_shared_library(row["module"]):
+                    places[row["call_site"]] = f"{posixpath.basename(row['module'])}+{row['offset']:#x}"
+        counts: Counter[str | None] = Counter()
+        for batch in self.batches(range(rank, rank + 1), Piece(), call_sites=True) if places else ():
+            for entry in pc.value_counts(batch["call_site"].filter(pc.is_in(batch["func"], codes))).to_pylist():
+                counts[places.get(entry["values"])] += entry["counts"]
+        return most_of(counts)
 
     @functools.cached_property
     def _origins(self) -> Origins:

@@ -20,9 +20,11 @@ import pyarrow.compute as pc
 from vani.calls import FileClass, Flag, Kind, Layer
 from vani.columns import Bools, Columns, Int8s, Int32s, Ints, distinct, scalar, to_arrow
 from vani.errors import TraceError
+from vani.readers.files import head_of, readable
 from vani.readers.functions import function_table
 from vani.readers.paths import SHM, PathTable, classes_of, marked, padded, summed
 from vani.readers.programs import RANK_LAUNCHERS, app_of, is_launcher
+from vani.readers.recorder.call_sites import is_interpreter, is_shared_library
 from vani.readers.scanned import KnownLog, LogReader, Spool, batch_of, calls_of_ranks, pairs_of, users_of
 from vani.readers.signatures import NO_VALUE
 from vani.readers.strace import host_of, logs_of, pid_of, rank_of, system_calls
@@ -30,7 +32,7 @@ from vani.readers.strace.lines import Calls, LineReader, Spellings
 from vani.readers.strace.processes import Bystanders, Processes, Scripts, app_names, command_of
 from vani.readers.strace.rows import ROWS, Descriptors, refused_locks, rows_of
 from vani.readers.strace.system_calls import CALLS, RING, WANTED, Names, kind_of
-from vani.readers.trace_reader import Limit, some_ranks
+from vani.readers.trace_reader import Limit, most_of, some_ranks
 from vani.units import counted
 
 _MMAP = (
@@ -38,6 +40,7 @@ _MMAP = (
     r"\d+<(?P<path>[^<>]*)(?:<[^<>]*>)?>(?:\(deleted\))?, [^,]*$"
 )
 _NAMES = ("mmap", "mmap2")
+_FRAME = r" > \S*/(?P<program>[^/()\s]+)\((?P<function>[^()+\s]+)\+0x"
 
 
 class Maps:
@@ -432,6 +435,22 @@ class StraceReader(LogReader[StraceLog]):
         alone: list[tuple[str, list[str], int]] = [] if on or self._has_logs_of_ranks else [("one_host", [], 1)]
         refused = [(name, ["refused", error], count) for (name, error), count in self.known.refused.items()]
         return [*ran, *on, *alone, *hidden, *refused, *self.mapped_files()]
+
+    def caller_of(self, function: str, rank: int) -> str | None:  # noqa: ARG002 - all processes are read
+        """See `NamesCallers`: stacks of `strace -k`, the first frame of each outside shared libraries."""
+        frames: Counter[str | None] = Counter()
+        for log in logs_of(self.path):
+            if b"\n > " not in head_of(log, 1 << 16):
+                continue
+            is_asked = False
+            with readable(log), log.open(errors="replace") as lines:
+                for line in lines:
+                    if not line.startswith(" > "):
+                        is_asked = f" {function}(" in line or f" {function} resumed" in line
+                    elif is_asked and (frame := re.match(_FRAME, line)) and not is_shared_library(frame["program"]):
+                        is_asked, program = False, frame["program"]
+                        frames[None if is_interpreter(program) else f"{frame['function']} in {program}"] += 1
+        return most_of(frames)
 
     def _parse(self) -> StraceLog:
         return _Scan(self.path).result()
