@@ -19,6 +19,9 @@ SMALL: Final = 64 * KiB
 """Smaller requests are small: the unit of Lustre's stripe sizes, and a sixteenth of an RPC."""
 
 
+_WITHOUT_TIMES: Final = "supply a trace with times"
+
+
 def is_tiny(item: Item) -> bool:
     """True if the file is smaller than a large request, so that no request in it can be large or far from the last."""
     size = extent(item.file)
@@ -34,8 +37,8 @@ def aggregated(
     size: int = LARGE,
     *,
     left: int | None = None,
-) -> Gain | None:
-    """The gain from aggregation; None if nothing was timed.
+) -> Gain | str:
+    """The gain from aggregation; what to supply if nothing was timed.
 
     `io` has (bytes, requests, seconds summed over processes) of each file. The first access decides the rate of a
     process (b in `vani/models/savings.py`). `left` is the number of requests that remain, by default those of `io`.
@@ -46,7 +49,7 @@ def aggregated(
     moved, operations = sum(row[0] for row in io), sum(row[1] for row in io)
     time = sum(row[2] for row in io)
     if not before_s or not time or not operations:
-        return None
+        return _WITHOUT_TIMES
     rest, best = rest_of(moved, operations, time, requests(io, size) if left is None else left, rate)
     # At least one request remains, which takes as long as one does now.
     after = min(before_s, max(before_s * rest, time / operations))
@@ -57,7 +60,7 @@ def aggregated(
         best=min(after, before_s * best),
         method=f"{operations} requests of latency + bytes / {format_rate(rate)} against requests of "
         f"{size // MiB} MiB; low: a cache joins some already, high: more of the time is latency",
-    )
+    ) or _WITHOUT_TIMES
 
 
 def moved_both_ways(item: Item) -> tuple[int, int, float]:

@@ -145,7 +145,7 @@ class HDF5Caches(Rule):
             apply=lines,
         )
 
-    def _gain(self, scattered: HDF5Files, again: HDF5Files, system: System) -> Gain | None:
+    def _gain(self, scattered: HDF5Files, again: HDF5Files, system: System) -> Gain | str | None:
         """The gain of writes from fewer requests, or of reads from reading each byte once."""
         if writes := [Access(item, reads=False) for item in scattered.items]:
             rows, before = [access.row for access in writes], scattered.wall_s("write")

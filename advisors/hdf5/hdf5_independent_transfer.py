@@ -84,8 +84,7 @@ class HDF5IndependentTransfer(HDF5Rule):
                 *group.figures("path"),
                 *group.figures("io.busy_s.total"),
             ],
-            gain=aggregated("data_time_s", before, rows, Access(group.items[0], reads=False), system)
-            or "supply a trace with times",
+            gain=aggregated("data_time_s", before, rows, Access(group.items[0], reads=False), system),
             apply="in the program, where all processes of the file take part in the read or write:\n"
             "  C:     H5Pset_dxpl_mpio(dxpl, H5FD_MPIO_COLLECTIVE);\n"
             "  h5py:  with dataset.collective: dataset[...] = part",

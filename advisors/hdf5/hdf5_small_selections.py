@@ -101,8 +101,7 @@ class HDF5SmallSelections(HDF5Rule):
                 *use.layer_figures("granularity.data", "data_representation.chunked"),
                 *use.figures("path", "io.ops.read", "io.ops.write"),
             ],
-            gain=aggregated("data_time_s", before, rows, Access(use.items[0], reads=True), system)
-            or "supply a trace with times",
+            gain=aggregated("data_time_s", before, rows, Access(use.items[0], reads=True), system),
             apply="in the program: select whole rows or blocks, and move them by one H5Dread, H5Dwrite, nc_get_vara or "
             "nc_put_vara;\n"
             "  or for data sets in chunks, before they are opened:\n"

@@ -141,8 +141,7 @@ def _finding(group: Group, shared: list[_Shared], unit: int, known: tuple[Eviden
         recommended={"calls": "collective", "request_bytes": max(LARGE, unit)},
         current={"request_bytes": usual, "distance_bytes": first.distance},
         evidence=[*(figure for access in shared[:3] for figure in access.figures(*_FIGURES)), *known],
-        gain=aggregated("data_time_s", before, [access.row for access in shared], first, system)
-        or "supply a trace with times",
+        gain=aggregated("data_time_s", before, [access.row for access in shared], first, system),
         apply="in the program, all processes of the communicator together, with the hint romio_cb_write "
         f"(romio_cb_read) enable:\n{calls}\n"
         f"or gather the pieces of a node in one process, which moves multiples of {unit} bytes from such offsets on",

@@ -172,8 +172,7 @@ class SmallAccesses(Rule):
                     "path", "io.ops.{kind}", "io.transfer_size.{kind}.p50", "io.busy_s.{kind}"
                 )
             ],
-            gain=aggregated("data_time_s", before, rows, data_files.Access(first, small[0].reads), system, left=left)
-            or "supply a trace with times",
+            gain=aggregated("data_time_s", before, rows, data_files.Access(first, small[0].reads), system, left=left),
             apply=_lines(first.file, layers.get(first.path, {}), language_of(group.app, profile), reads=reads),
         )
 

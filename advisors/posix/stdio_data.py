@@ -103,8 +103,7 @@ class StdioData(Rule):
                 Evidence(f"apps[{number}].io.bytes.total", total),
                 *group.figures("path"),
             ],
-            gain=aggregated("data_time_s", before, rows, Access(items[0], read > written), system)
-            or "supply a trace with times",
+            gain=aggregated("data_time_s", before, rows, Access(items[0], read > written), system),
             apply=f"in the program, for data: read and write in pieces of {LARGE} bytes by read(2) and write(2) or "
             "MPI-IO;\n"
             f"  or right after fopen:  static char space[{LARGE}];  setvbuf(file, space, _IOFBF, sizeof space);",
