@@ -464,10 +464,10 @@ def test_stacks_name_the_caller_of_the_cause(tmp_path):
 
     write = '7 1700000000.000000 write(3</d/a>, ""..., 10) = 10 <0.000100>\n'
     close = "7 1700000000.000000 close(3</d/a>) = 0 <0.000010>\n"
-    main, save, python = "/run/a.out(main+0x2f)", "/run/a.out(save+0x1)", "/usr/bin/python3.11(os_write+0x1)"
+    main, save, python = "/run/a.out(main+0x2f)", "/my run/a.out(Out::save(int)+0x1)", "/bin/python3.11(os_write+0x1)"
     log = tmp_path / "run.strace"
     log.write_text(2 * (write + stack(save, main)) + write + stack(main) + 5 * (close + stack(main)))
-    assert vani.profile(log).verdict.cause.caller == "save in a.out"
+    assert vani.profile(log).verdict.cause.caller == "Out::save(int) in a.out"
     # An interpreter's own function is not a place in the program.
     log.write_text(write + stack(python))
     assert vani.profile(log).verdict.cause.caller is None
