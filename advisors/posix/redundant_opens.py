@@ -67,8 +67,7 @@ class RedundantOpens(Rule):
 
     Looks at
         Data files that MPI-IO does not share: opens against those that are needed, one for each process that reads and
-        one for each that writes, at least `min_opens` times as many, where this takes at least `min_opening` of the
-        files' I/O time, or where each open reads the same headers again; or requests to a metadata server (open, close,
+        one for each that writes, at least `min_opens` times as many; or requests to a metadata server (open, close,
         stat, rename, not seeks or flushing) against data operations, at least `min_metadata` times as many, where it
         takes at least `min_share` of the files' I/O time. At least `min_redundant` opens (or such operations) together.
         Look-ups of names that are never opened, where they take `min_lookups` of the time of I/O and look-ups: in
@@ -104,8 +103,6 @@ class RedundantOpens(Rule):
     min_metadata = 4.0
     # Our choice, well below HACC's half: a smaller share of metadata is not what makes I/O slow.
     min_share = 0.25
-    # As on the screen: what takes less than a hundredth of the I/O time is left out.
-    min_opening = 0.01
     # Our choice: if flushing takes most of the time, opens are not what makes I/O slow.
     most_flushing = 0.5
     # Our choice: one redundant open of one process does not matter; eight processes with two each are a pattern.
@@ -127,10 +124,7 @@ class RedundantOpens(Rule):
         queried = {item for items in known if self._queried(items) for item in items}
         items = [item for item in accessed if item in reopened or item in queried]
         if not items:
-            return looked_up or (
-                "each process opens a file about once for reading and once for writing, or opening takes less than "
-                f"{format_share(self.min_opening)} of the files' I/O time"
-            )
+            return looked_up or "each process opens a file about once for reading and once for writing"
         findings = looked_up
         for group in data_files.by_folder(items, profile):
             opens = sum(max(0, i.opens - _needed(i)) for i in group.items if i in reopened)
@@ -165,10 +159,7 @@ class RedundantOpens(Rule):
 
     def _reopened(self, items: list[data_files.Item]) -> bool:
         again = sum(item.opens for item in items) >= self.min_opens * sum(map(_needed, items))
-        io = [item.io for item in items]
-        time = sum(seconds(stats.time_s.total) for stats in io)
-        takes = any(map(_walked, items)) or data_files.time_of(io, data_files.SERVED) >= self.min_opening * time
-        return again and takes and not all(data_files.flushes_most(item.file.io, self.most_flushing) for item in items)
+        return again and not all(data_files.flushes_most(item.file.io, self.most_flushing) for item in items)
 
     def _queried(self, items: list[data_files.Item]) -> bool:
         data, io = sum(item.requests for item in items), [item.io for item in items]
