@@ -468,6 +468,9 @@ def test_stacks_name_the_caller_of_the_cause(tmp_path):
     log = tmp_path / "run.strace"
     log.write_text(2 * (write + stack(save, main)) + write + stack(main) + 5 * (close + stack(main)))
     assert vani.profile(log).verdict.cause.caller == "Out::save(int) in a.out"
+    # A name without end is none.
+    log.write_text(write + stack(f"/run/a.out({'(' * 100_000}+0x1)"))
+    assert vani.profile(log).verdict.cause.caller is None
     # An interpreter's own function is not a place in the program.
     log.write_text(write + stack(python))
     assert vani.profile(log).verdict.cause.caller is None

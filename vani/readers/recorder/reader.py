@@ -238,7 +238,7 @@ class RecorderReader(Identified):
         for table in self.call_sites() or ():
             for row in table.filter(pc.equal(table["rank"], rank)).to_pylist():
                 if not is_shared_library(row["module"]):
-                    places[row["call_site"]] = f"{posixpath.basename(row['module'])}+{row['offset']:#x}"
+                    places[row["call_site"]] = f"{posixpath.basename(row['module'])[-255:]}+{row['offset']:#x}"
         counts: Counter[str | None] = Counter()
         for batch in self.batches(range(rank, rank + 1), Piece(), call_sites=True) if places else ():
             for entry in pc.value_counts(batch["call_site"].filter(pc.is_in(batch["func"], codes))).to_pylist():

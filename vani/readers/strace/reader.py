@@ -40,7 +40,7 @@ _MMAP = (
     r"\d+<(?P<path>[^<>]*)(?:<[^<>]*>)?>(?:\(deleted\))?, [^,]*$"
 )
 _NAMES = ("mmap", "mmap2")
-_FRAME = r" > (?:.*/)?(?P<program>[^/]+?)\((?P<function>.+)\+0x[0-9a-f]+\) \[0x"
+_FRAME = r" > (?:.*/)?(?P<program>[^/]{1,255}?)\((?P<function>.{1,255})\+0x[0-9a-f]+\) \[0x"
 
 
 class Maps:
