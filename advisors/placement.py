@@ -24,7 +24,7 @@ from vani.units import MiB, counted, format_count, format_rate
 
 if TYPE_CHECKING:
     from vani.schema.profile import FileEntity, Mount, Profile, TargetUse
-    from vani.schema.system import FileSystem, Rates, StripingRule, System
+    from vani.schema.system import FileSystem, Forwarding, Rates, StripingRule, System
 
 
 _CACHED_PER_NODE: Final = 512 * MiB
@@ -422,6 +422,17 @@ def own_stripes(file: FileEntity) -> tuple[int, int] | None:
     if file.stripe_count is None or file.stripe_size is None:
         return None
     return file.stripe_count, file.stripe_size
+
+
+def settable(layer: Forwarding | None, setting: str, *, what: str, routers: str) -> Forwarding | str:
+    """The layer, if the site can set something on its forwarding nodes; otherwise the reason why it cannot."""
+    if layer is None or not layer.compute_nodes_per_io_node:
+        return "the machine has no forwarding layer with a known ratio"
+    if layer.kind == "lnet_routers":
+        return f"LNet routers hand requests on and {routers}"
+    if setting in layer.site_can_set:
+        return layer
+    return f"that the site can set how {what} is not in the system description (forwarding.site_can_set)"
 
 
 def keeps_own_layout(disk: FileSystem | None) -> str | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from vani.advisors.forwarding.io_nodes import settable
+from vani.advisors.placement import settable
 from vani.advisors.rule import Evidence, Finding, Rule, Target, Verdict, figures
 from vani.models.forwarding import prefetch_chunk
 from vani.models.run_time import of_profile_s, seconds

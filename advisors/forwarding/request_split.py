@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from vani.advisors.forwarding.io_nodes import settable
+from vani.advisors.placement import settable
 from vani.advisors.rule import Evidence, Finding, Rule, Target, Verdict, figures, known_figures
 from vani.units import counted, format_count, format_number, format_share
 

@@ -23,8 +23,7 @@ from vani.errors import TraceError
 from vani.readers.files import head_of, readable
 from vani.readers.functions import function_table
 from vani.readers.paths import SHM, PathTable, classes_of, marked, padded, summed
-from vani.readers.programs import RANK_LAUNCHERS, app_of, is_launcher
-from vani.readers.recorder.call_sites import is_interpreter, is_shared_library
+from vani.readers.programs import RANK_LAUNCHERS, app_of, is_interpreter, is_launcher
 from vani.readers.scanned import KnownLog, LogReader, Spool, batch_of, calls_of_ranks, pairs_of, users_of
 from vani.readers.signatures import NO_VALUE
 from vani.readers.strace import host_of, logs_of, pid_of, rank_of, system_calls
@@ -447,7 +446,7 @@ class StraceReader(LogReader[StraceLog]):
                 for line in lines:
                     if not line.startswith(" > "):
                         is_asked = f" {function}(" in line or f" {function} resumed" in line
-                    elif is_asked and (frame := re.match(_FRAME, line)) and not is_shared_library(frame["program"]):
+                    elif is_asked and (frame := re.match(_FRAME, line)) and ".so" not in frame["program"]:
                         is_asked, program = False, frame["program"]
                         frames[None if is_interpreter(program) else f"{frame['function']} in {program}"] += 1
         return most_of(frames)
