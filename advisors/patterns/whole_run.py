@@ -248,7 +248,7 @@ class FlushBound(Pattern):
 
     rules = ("POS010",)
     least = 10
-    # Our choice: opening, moving and closing take the other three.
+    # Our choice: as much as is worth a change of the program (the severity high).
     much = 0.25
 
     def see(self, run: Workload) -> Seen | None:

@@ -243,8 +243,15 @@ def test_the_cause_names_the_place_that_makes_most_of_its_calls(tmp_path):
     long += [call("write", "program", 0, 100 * i, 100 * i + 90) for i in range(1, 4)]
     written(tmp_path, [short, [*long, call("fwrite", "mpi", 0, 500, 501)]])
     cause = vani.profile(tmp_path).verdict.cause
-    assert (cause.call, cause.caller) == ("write", "sim+0x1000")
-    assert cause.sentence.endswith(" Most come from sim+0x1000.")
+    assert (cause.call, cause.caller) == ("write", "sim+0x1000 in rank 1")
+    assert cause.sentence.endswith(" Most come from sim+0x1000 in rank 1.")
+
+
+def test_a_place_in_one_of_several_traces_is_not_named_for_all(tmp_path):
+    for name in ("a", "b"):
+        written(tmp_path / name, [[call("write", "program", 0, 0, 9)]])
+    assert vani.profile(tmp_path / "a").verdict.cause.caller == "sim+0x1000"
+    assert vani.profile(tmp_path / "a", tmp_path / "b", together=True).verdict.cause.caller is None
 
 
 def test_without_a_call_of_the_program_the_cause_names_no_place(tmp_path):

@@ -116,13 +116,15 @@ def characterise(resources: Resources, traces: Sequence[PathLike], settings: Pro
 
 
 def _with_caller(profile: Profile, readers: Sequence[TraceReader]) -> Profile:
-    """The profile, whose cause names the place in the program that makes most of its calls if a tracer recorded it."""
-    verdict = profile.verdict
-    if verdict is None or verdict.cause is None:
+    """The profile, whose cause names the place in the program that makes most of its calls if the tracer recorded it.
+
+    Of several traces, the place in one may not make most calls of all.
+    """
+    verdict, reader = profile.verdict, readers[0]
+    if verdict is None or verdict.cause is None or len(readers) > 1 or not isinstance(reader, NamesCallers):
         return profile
     rank = profile.apps[0].balance.slowest_rank if len(profile.apps) == 1 and profile.apps[0].balance else None
-    named = (reader.caller_of(verdict.cause.call, rank or 0) for reader in readers if isinstance(reader, NamesCallers))
-    caller = next(filter(None, named), None)
+    caller = reader.caller_of(verdict.cause.call, rank or 0)
     if caller is None:
         return profile
     sentence = f"{verdict.cause.sentence} Most come from {one_line(caller)}."

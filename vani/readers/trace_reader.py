@@ -193,7 +193,7 @@ class NamesCallers(Protocol):
     def caller_of(self, function: str, rank: int) -> str | None:
         """`FUNCTION in PROGRAM`, or `PROGRAM+OFFSET` as `addr2line` takes it; None if no place makes most calls.
 
-        `rank` is enough where reading all ranks again would take long.
+        Where reading all ranks again would take long, `rank` alone is read and named.
         """
 
 

@@ -243,7 +243,8 @@ class RecorderReader(Identified):
         for batch in self.batches(range(rank, rank + 1), Piece(), call_sites=True) if places else ():
             for entry in pc.value_counts(batch["call_site"].filter(pc.is_in(batch["func"], codes))).to_pylist():
                 counts[places.get(entry["values"])] += entry["counts"]
-        return most_of(counts)
+        place = most_of(counts)
+        return place if place is None or self.ranks == 1 else f"{place} in rank {rank}"
 
     @functools.cached_property
     def _origins(self) -> Origins:
