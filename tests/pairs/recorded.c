@@ -50,6 +50,24 @@ static void move(hid_t data, hsize_t row, hsize_t column, hsize_t rows, hsize_t 
     H5Sclose(space);
 }
 
+/* HD5001: 24 fields of 1,000 x 1,000 in a chunk for each process, behind one another or on stripes of 1 MiB. */
+static void aligned(void) {
+    char name[16];
+    hsize_t chunk[2] = {250, 1000};
+    hid_t access = H5Pcreate(H5P_FILE_ACCESS), creation = H5Pcreate(H5P_DATASET_CREATE);
+    H5Pset_chunk(creation, 2, chunk);
+    H5Pset_fill_time(creation, H5D_FILL_TIME_NEVER);
+    if (after) H5Pset_alignment(access, 524288, 1048576);
+    hid_t file = create("fields.h5", 1, access);
+    for (int i = 0; i < 24; i++) {
+        snprintf(name, sizeof name, "d%03d", i);
+        hid_t data = dataset(file, name, 250 * size, 1000, creation);
+        move(data, 250 * rank, 0, 250, 1000, H5P_DEFAULT, 0);
+        H5Dclose(data);
+    }
+    H5Fclose(file);
+}
+
 /* HD5002: a field in chunks of 8 KiB, or of 1 MiB. */
 static void chunking(void) {
     hsize_t small[2] = {32, 32}, large[2] = {256, 512};
@@ -205,9 +223,9 @@ static const struct {
     const char *name;
     void (*run)(void);
 } pairs[] = {
-    {"chunking", chunking}, {"metadata", metadata}, {"transfer", transfer},   {"selections", selections},
-    {"parts", parts},       {"sieving", sieving},   {"deferred", deferred},   {"own_files", own_files},
-    {"past_end", past_end}, {"stdio_data", stdio_data},
+    {"aligned", aligned},       {"chunking", chunking}, {"metadata", metadata},     {"transfer", transfer},
+    {"selections", selections}, {"parts", parts},       {"sieving", sieving},       {"deferred", deferred},
+    {"own_files", own_files},   {"past_end", past_end}, {"stdio_data", stdio_data},
 };
 
 int main(int count, char **words) {

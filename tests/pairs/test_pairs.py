@@ -37,17 +37,25 @@ def far():
         yield Path(folder)
 
 
+def each(given: Any) -> list[Any]:
+    return given if isinstance(given, list) else [given]
+
+
 def programs_by_rule() -> list[Any]:
     """Rules and programs of pairs that run; those that are not by day are slow."""
     return [
         pytest.param(rule, program, marks=() if pair.get("by_day") else pytest.mark.slow)
         for rule, pair in PAIRS.items()
-        for program in (pair["run"] if isinstance(pair.get("run"), list) else [pair["run"]] if "run" in pair else [])
+        for program in each(pair.get("run", []))
     ]
 
 
 def recorded() -> list[Any]:
-    return [pytest.param(rule, marks=pytest.mark.slow) for rule, pair in PAIRS.items() if "recorded" in pair]
+    return [
+        pytest.param(rule, runs, marks=pytest.mark.slow)
+        for rule, pair in PAIRS.items()
+        for runs in each(pair.get("recorded", []))
+    ]
 
 
 def numbered(advice: vani.Advice) -> list[str]:
@@ -114,15 +122,15 @@ def test_a_library_gets_its_own_remedy_and_then_silence(library, far):
     assert numbered(advice_on(pair["run"], "after", far / "after", 0)[1]) == []
 
 
-@pytest.mark.parametrize("rule", recorded())
-def test_a_rule_survives_its_advice_in_recorded_runs(rule, tmp_path):
+@pytest.mark.parametrize(("rule", "runs"), recorded())
+def test_a_rule_survives_its_advice_in_recorded_runs(rule, runs, tmp_path):
     pair = PAIRS[rule]
-    if isinstance(pair["recorded"], str):
+    if isinstance(runs, str):
         with tarfile.open(FOLDER / "recorded.tar.xz") as archive:
             archive.extractall(tmp_path, filter="data")
-        traces = [tmp_path / f"{pair['recorded']}-{state}" for state in ("before", "before2", "after")]
+        traces = [tmp_path / f"{runs}-{state}" for state in ("before", "before2", "after")]
     else:
-        traces = [RECORDED / name for name in pair["recorded"]]
+        traces = [RECORDED / name for name in runs]
     if not all(trace.exists() for trace in traces):
         pytest.skip("the recorded runs are not here")
     *before, after = (judged(unpacked(trace, tmp_path), tmp_path / f"{trace.name}.store") for trace in traces)
