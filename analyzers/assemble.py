@@ -214,9 +214,7 @@ def _of_measures(view: View, _: Profile) -> Notes:
         notes["io.footprint"] = "more separate extents than are kept in memory (1 million)"
     unsized = int(measured.operations.unsized.sum())
     if unsized:
-        notes["io.transfer_size"] = (
-            f"the size of {unsized:,} operations is not in the trace: counted as unknown"
-        )
+        notes["io.transfer_size"] = (f"the size of {unsized:,} operations is not in the trace: counted as unknown")
     return notes
 
 
@@ -246,12 +244,7 @@ def _of_clocks(view: View, profile: Profile) -> Notes:
 def _of_rates(view: View, _: Profile) -> Notes:
     """Remarks on impossible bandwidths, and on data that was read before it was written."""
     notes: Notes = {}
-    blocks = [
-        view.workload_stats,
-        *view.app_stats.values(),
-        *view.row_stats.values(),
-        *view.file_stats.values(),
-    ]
+    blocks = [view.workload_stats, *view.app_stats.values(), *view.row_stats.values(), *view.file_stats.values()]
     for direction in dict.fromkeys(name for block in blocks for name in impossible_rates(block)):
         notes[f"io.bandwidth.{direction}"] = (
             f"no rate where each process would have moved more than {format_number(MEMORY_SPEED / 1e9)} GB/s, which no "

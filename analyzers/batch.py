@@ -407,9 +407,7 @@ class Batch(GroupedCalls):
         shared = dict(counted.columns)
         if "start_ns" in self._calls.schema.names:
             shared["start_ns"] = self.all_calls("start_ns")[place]
-        return CountedGroups(
-            self.context, self.findings, shared, counted.codes, counted.rows, counted.count, sums
-        )
+        return CountedGroups(self.context, self.findings, shared, counted.codes, counted.rows, counted.count, sums)
 
     def _groups_by_numpy(self) -> CountedGroups:
         names = self._calls.schema.names

@@ -265,9 +265,7 @@ def _by_stretch(values: Ints, stretch: Ints) -> Ints:
     return sums[stretch]
 
 
-def _between_rounds(
-    cells: Cells, groups: Ints, step: Bools, turned: Bools, reach: Ints
-) -> tuple[Ints, Ints, Ints]:
+def _between_rounds(cells: Cells, groups: Ints, step: Bools, turned: Bools, reach: Ints) -> tuple[Ints, Ints, Ints]:
     """(group, end of a round, start of the next) where a process repeats itself."""
     at = np.flatnonzero(step | turned)
     opens, group = np.add.reduceat(cells.opens, at), groups[at]
@@ -339,11 +337,7 @@ def _turns(cells: Cells, groups: Ints, step: Bools, reach: Ints) -> tuple[tuple[
                         if number[a] == number[b]
                         else step_end[number[a]]
                     )
-                    high = (
-                        cells.start[b]
-                        if cells.calls[b] == cells.data[b] and not both[b]
-                        else cells.end[b] - 1
-                    )
+                    high = cells.start[b] if cells.calls[b] == cells.data[b] and not both[b] else cells.end[b] - 1
                     turns.append((int(groups[a]), int(low), int(max(low, high))))
     columns = np.array(turns, np.int64).reshape(-1, 3)
     return (columns[:, 0], columns[:, 1], columns[:, 2]), turned

@@ -198,9 +198,7 @@ def _ranks(loss: _Loss) -> str:
     shown = runs[:_LISTED]
     named = sum(last - first + 1 for first, last in shown)
     others = loss.wholly + loss.partly - named
-    text = ", ".join(_run(*run) for run in shown) + (
-        f" and {format_count(others)} more" if others > 0 else ""
-    )
+    text = ", ".join(_run(*run) for run in shown) + (f" and {format_count(others)} more" if others > 0 else "")
     return f"rank{'s' * (named > 1 or others > 0)} {text}"
 
 

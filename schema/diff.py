@@ -42,9 +42,7 @@ class Difference(Model):
         "own path"
     )
     target: str | None = Field(description="file or app that the attribute belongs to")
-    unit: Literal[
-        "bytes", "seconds", "rate", "share", "count", "number", "text", "flag", "histogram", "entity"
-    ]
+    unit: Literal["bytes", "seconds", "rate", "share", "count", "number", "text", "flag", "histogram", "entity"]
     before: Figure = Field(
         description="value in A (the median of several runs); null if unknown, or if A lacks the entity"
     )

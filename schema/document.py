@@ -429,9 +429,7 @@ def json_schema(model: type[BaseModel]) -> Doc:
         "$id": f"urn:{name.replace('.', ':').replace('/', ':')}",
         "title": name,
     }
-    return head | {
-        key: value for key, value in described.items() if key != "title"
-    }
+    return head | {key: value for key, value in described.items() if key != "title"}
 
 
 def read_text(path: str | Path) -> str:
@@ -566,9 +564,7 @@ class DocumentOfKinds(Document):
         kind = tree.get("kind")
         model = models.get(kind) if isinstance(kind, str) else None
         if model is None:
-            fault = (
-                "key 'kind' is missing at the top" if "kind" not in tree else f"kind is {str(kind)[:40]!r}"
-            )
+            fault = "key 'kind' is missing at the top" if "kind" not in tree else f"kind is {str(kind)[:40]!r}"
             place = f"{path}:{line_of(text, ('kind',)) if 'kind' in tree else 1}"
             name = str(tree["schema"]).removeprefix("vani.").partition("/")[0]
             raise DocumentError(fault, where=place, todo=f"this takes a {name} of kind {' or '.join(models)}")

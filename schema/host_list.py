@@ -230,9 +230,7 @@ def _numbered(prefix: str, low: int, high: int, width: int, suffix: str) -> Iter
         if len(digits) + size > _MAX_DIGITS:
             raise ValueError(f"numbers of at most {_MAX_DIGITS} digits")
         first = int(digits + str(low).zfill(size))
-        yield HostRange(
-            prefix[: len(prefix) - len(digits)], first, first + end - low, len(digits) + size, suffix
-        )
+        yield HostRange(prefix[: len(prefix) - len(digits)], first, first + end - low, len(digits) + size, suffix)
         low = end + 1
 
 

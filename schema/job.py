@@ -189,9 +189,7 @@ class Job(Document):
     node_local_memory_dirs: list[str] | None = Field(
         default=None, description="mount points of file systems in node memory (tmpfs, ramfs)"
     )
-    shared_bb_dirs: list[str] | None = Field(
-        default=None, description="folders on a burst buffer that nodes share"
-    )
+    shared_bb_dirs: list[str] | None = Field(default=None, description="folders on a burst buffer that nodes share")
     pfs_dirs: list[str] | None = Field(default=None, description="mount points of parallel file systems")
     apps: dict[str, str] = Field(default_factory=dict, description="app name by name of the trace directory")
     limits: Limits = Field(default_factory=Limits, description="resource limits within a node")

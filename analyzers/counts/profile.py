@@ -158,9 +158,7 @@ def counted_profile(
     measured = _with_flushes(measured, rows, hidden)
     if copies:
         originals = ", ".join(f"{path} is a copy of {of}" for path, of in copies)
-        measured = replace(
-            measured, remarks={**measured.remarks, "traces.path": f"copies count once: {originals}"}
-        )
+        measured = replace(measured, remarks={**measured.remarks, "traces.path": f"copies count once: {originals}"})
     calls = phases_of_calls(segments, measured.traces)
     heat = phases_of_heat(rows, counts, measured.traces) if calls is None else None
     bounds = bounds_of(rows, segments, counts, measured)
@@ -211,9 +209,7 @@ def _without_unsound(profile: Profile, counts: Sequence[RunCounts]) -> Profile:
     return profile.model_copy(update={"files": files, "provenance": profile.provenance | notes})
 
 
-def _with_flushes(
-    measured: measurements.Measurements, rows: Rows, hidden: Bools
-) -> measurements.Measurements:
+def _with_flushes(measured: measurements.Measurements, rows: Rows, hidden: Bools) -> measurements.Measurements:
     """Remarks on flushes without their own time, and on how the time of others was determined."""
     measured = replace(measured, hidden_flushes=(rows.phase[hidden], rows.file[hidden]))
     if (hidden == (rows["syncs"] > 0)).all():

@@ -240,9 +240,7 @@ def _kind(io: profile.IOStats) -> Literal["write", "read", "mixed", "metadata"]:
 def _frequency(io: profile.IOStats, processes: int, runtime_s: float, count: int) -> profile.Frequency:
     data = io.ops.read + io.ops.write
     per_process = data / processes / count if processes else 0.0
-    sizes = [
-        s for side in (io.transfer_size.read, io.transfer_size.write) if side is not None for s in side.common
-    ]
+    sizes = [s for side in (io.transfer_size.read, io.transfer_size.write) if side is not None for s in side.common]
     size = max(sizes, key=lambda s: (s[1], s[0]))[0] if sizes else None
     busy = (io.time_s.total or 0.0) / (processes * runtime_s) if processes and runtime_s else 1.0
     several: Literal["bulk", "iterative"] = "bulk" if busy >= _BACK_TO_BACK else "iterative"

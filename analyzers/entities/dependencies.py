@@ -160,9 +160,7 @@ def exchanged_files(view: View) -> set[int]:
     number = np.cumsum(links.begins) - 1
     earliest = np.minimum.reduceat(wrote, starts)
     rows = np.arange(len(wrote))
-    first_writer = links.process[
-        np.minimum.reduceat(np.where(wrote == earliest[number], rows, len(rows)), starts)
-    ]
+    first_writer = links.process[np.minimum.reduceat(np.where(wrote == earliest[number], rows, len(rows)), starts)]
     # If the reader is also a writer, another writer must precede its last read.
     readers = (read > -NEVER) & (read >= earliest[number]) & (links.process != first_writer[number])
     exchanged = np.logical_or.reduceat(readers, starts) & (earliest != NEVER)
@@ -250,9 +248,7 @@ def _between(view: View) -> list[AppDependency]:
     names = view.workload.apps
     first_start = [start for start, _ in view.run_ns or ()]
     ends = list(zip(*(column.tolist() for column in unpack(table.keys, (apps, apps))), strict=True))
-    order = sorted(
-        range(len(ends)), key=lambda i: (first_start[ends[i][0]], first_start[ends[i][1]], ends[i])
-    )
+    order = sorted(range(len(ends)), key=lambda i: (first_start[ends[i][0]], first_start[ends[i][1]], ends[i]))
     return [
         AppDependency(
             producer=names[ends[i][0]],
@@ -320,9 +316,7 @@ def _add_unplaced(edges: Edges, links: Links, chosen: Bools) -> None:
     unplaced = wrote & links.unplaced_writer
     _add_by_file(edges, links, np.flatnonzero(unplaced), np.flatnonzero(read))
     if not edges.cut:
-        _add_by_file(
-            edges, links, np.flatnonzero(wrote & ~unplaced), np.flatnonzero(read & links.unplaced_reader)
-        )
+        _add_by_file(edges, links, np.flatnonzero(wrote & ~unplaced), np.flatnonzero(read & links.unplaced_reader))
 
 
 def _by_extents(view: View, links: Links, app: int, own: Bools, coarse: Graph) -> Graph:

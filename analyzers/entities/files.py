@@ -457,9 +457,7 @@ def _formats(view: View, codes: Ints) -> tuple[Counter[str] | None, Notes]:
     if len(codes) <= dataset_facts.MAX_LOOKED_AT:
         return formats, {}
     most = f"{dataset_facts.MAX_LOOKED_AT:,}"
-    return formats, {
-        "dataset.format": f"by library and suffix for all but the {most} files with most I/O time"
-    }
+    return formats, {"dataset.format": f"by library and suffix for all but the {most} files with most I/O time"}
 
 
 def _format(view: View, code: int, layer: int | None, *, look: bool) -> str:

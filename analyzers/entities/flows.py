@@ -67,9 +67,7 @@ class Blocks:
             representative[alike] = np.arange(len(file))
             representative = representative[: int(alike.max(initial=-1)) + 1]
             number = np.arange(len(representative))
-            return Blocks(
-                file[representative], number, writer[representative], number, reader[representative]
-            )
+            return Blocks(file[representative], number, writer[representative], number, reader[representative])
         for _ in range(2):
             # Merge the writers of blocks with equal file and readers, then the readers of those with equal writers.
             alike = _joint(file, numbers_of_sets(len(file), *readers))
@@ -273,9 +271,7 @@ def _flows(writes: _Calls, reads: _Calls) -> Flows:
     bounds = distinct(np.concatenate([writes.begin, writes.end]))
     if not len(bounds) or not len(reads.file):
         return Flows()
-    writes = replace(
-        writes, begin=np.searchsorted(bounds, writes.begin), end=np.searchsorted(bounds, writes.end)
-    )
+    writes = replace(writes, begin=np.searchsorted(bounds, writes.begin), end=np.searchsorted(bounds, writes.end))
     reads = replace(
         reads,
         begin=np.maximum(np.searchsorted(bounds, reads.begin, side="right") - 1, 0),

@@ -318,9 +318,7 @@ def stats_by(
     no_costs = Costs((), dict.fromkeys(_COSTS, nothing[:0]), time is not None)
     stats = {}
     for i, key in enumerate(keys.tolist()):
-        reads, writes, metadata, syncs = (
-            int(operations[n][i]) for n in ("reads", "writes", "metadata", "syncs")
-        )
+        reads, writes, metadata, syncs = (int(operations[n][i]) for n in ("reads", "writes", "metadata", "syncs"))
         unsized = int(operations["unsized"][i])
         by_read, by_write = sizes.get((key, Kind.READ)), sizes.get((key, Kind.WRITE))
         data = reads + writes

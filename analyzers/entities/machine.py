@@ -162,9 +162,7 @@ def _nodes(view: View) -> int | None:
     """Number of nodes in the logs or traces; None if one of them does not name its nodes."""
     if view.measured.nodes is not None:
         return view.measured.nodes
-    named = [
-        next((args for name, args, _ in trace.facts if name == "hosts"), ()) for trace in view.measured.traces
-    ]
+    named = [next((args for name, args, _ in trace.facts if name == "hosts"), ()) for trace in view.measured.traces]
     return len({host for hosts in named for host in hosts}) if named and all(named) else None
 
 

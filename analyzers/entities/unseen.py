@@ -30,6 +30,10 @@ from vani.schema.profile import Unseen, UnseenKind
 from vani.units import format_bytes
 
 _LISTED: Final = 10
+_FEW_PAGES: Final = 65_536
+"""Bytes of mappings that no machine drops from memory while it has them (our choice)."""
+_PAGE_S: Final = 0.01
+"""Seconds in which a busy disk fetches or stores a page (general knowledge)."""
 """Most files that an entry names."""
 
 
@@ -152,8 +156,9 @@ def _by_files(view: View, mapped_files: Collection[int], growth: Mapping[int, in
     unread, unwritten, in_streams = np.zeros((3, len(codes)), np.bool_)
     open_s = _open_s(view, survey, codes)
     if _has_system_calls(view):
+        # Every call is recorded: a file with a seek past its end, or without any write, is what it seems.
         writable &= grown >= 0
-        opens &= False
+        opens, sought, past_end = (np.zeros(len(codes), np.bool_) for _ in range(3))
     elif (balance := view.measured.of(FileBalance)) is not None and not _names_processes(view):
         alone = survey.at(codes, "first_process") == survey.at(codes, "last_process")
         unread = (balance.idle.at(codes, "unread") > 0) & ~np.isin(codes, list(mapped_files))
@@ -361,6 +366,8 @@ def _mappings(view: View, mapped: Mapping[int, tuple[int, int]], growth: Mapping
             files=[view.workload.paths[code] for code in order],
             count=len(mapped),
             bytes=grown or most,
+            # Loads and stores in a few pages, which stay in memory, wait for each page once or twice.
+            most_s=None if most is None or most > _FEW_PAGES else (1 + most // 4096) * _PAGE_S,
             cause=f"mmap ({sum(n for n, _ in mapped.values()):,}){of}: loads and stores in mapped memory are no calls",
             see_with="a trace of page faults (perf trace -F all), or the file without mmap",
         )

@@ -220,9 +220,7 @@ def busy(
     return IntTable.merged(done)
 
 
-def _busy_if_few(
-    task: tuple[Window, int], inputs: WindowInputs, contexts: Sequence[Context]
-) -> IntTable | None:
+def _busy_if_few(task: tuple[Window, int], inputs: WindowInputs, contexts: Sequence[Context]) -> IntTable | None:
     """Busy time in a window; None if more intervals remain than the given number."""
     window, most = task
     left = _finest_in(window, inputs, contexts, most)
@@ -233,9 +231,7 @@ def _pieces(window: Window, workers: int) -> list[Window]:
     """The window for some row groups at a time, at least a million calls, because pieces are merged one by one."""
     million = 2 * _ROWS // max(g.rows for g in window.groups)
     size = max(1, million, -(-len(window.groups) // (_PIECES * workers)))
-    return [
-        replace(window, groups=window.groups[at : at + size]) for at in range(0, len(window.groups), size)
-    ]
+    return [replace(window, groups=window.groups[at : at + size]) for at in range(0, len(window.groups), size)]
 
 
 def _between(window: Window, begin: int, end: int) -> Window:
@@ -261,9 +257,7 @@ def _joined(parts: Sequence[Intervals | None], most: int) -> Intervals | None:
     return joined if len(joined) <= most else None
 
 
-def _finest_in(
-    window: Window, inputs: WindowInputs, contexts: Sequence[Context], most: int
-) -> Intervals | None:
+def _finest_in(window: Window, inputs: WindowInputs, contexts: Sequence[Context], most: int) -> Intervals | None:
     """Intervals that remain of the calls in a window; None if more than `most` remain."""
     left, calls, size = Intervals(), list[CallTimes](), 0
     for some in _calls_in(window, inputs, contexts, window.groups, ordered=False):

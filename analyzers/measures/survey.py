@@ -478,6 +478,4 @@ def ends_of(workload: Workload, survey: SurveyResult) -> Ends:
                 reach[a:b] = np.maximum.accumulate(reach[a:b])
     # One column of millions of moments, packed as a table into a small type.
     reach = IntTable(keys, {"reach": reach}).packed().columns["reach"]
-    return Ends(
-        known, since, known & (since <= first_read), keys, reach, bucket_ns(workload.span_ns), survey.level
-    )
+    return Ends(known, since, known & (since <= first_read), keys, reach, bucket_ns(workload.span_ns), survey.level)

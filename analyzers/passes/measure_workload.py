@@ -208,9 +208,7 @@ class _SecondPass:
         )
 
     def _run(self, measures: Sequence[Any], tasks: Sequence[Task]) -> list[Any]:
-        return run_pass(
-            measures, self._findings, tasks, self._executor, self._stores, self._contexts, "measure"
-        )
+        return run_pass(measures, self._findings, tasks, self._executor, self._stores, self._contexts, "measure")
 
     def _note_times(self) -> NoteTimes:
         folders = (self._stores[task.trace].scratch for task in self._at_hand)

@@ -120,11 +120,7 @@ class AccessCounter:
         asks &= (self._ask_kind[rows.function] >= 0) & self._counted[rows.file]
         sized = rows.is_sized
         size, collective = np.where(sized, rows.bytes, 0), (rows.flags & Flag.COLLECTIVE) != 0
-        columns = {
-            "calls": rows.weight,
-            "bytes": size * rows.weight,
-            "unsized": ~sized * rows.weight,
-        }
+        columns = {"calls": rows.weight, "bytes": size * rows.weight, "unsized": ~sized * rows.weight}
         of_libraries = columns | {
             "later": (self._ask_kind[rows.function] > 0) * rows.weight,
             "collective": size * rows.weight * collective,

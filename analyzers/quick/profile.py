@@ -150,9 +150,7 @@ def _listed(
         return np.empty(0, np.int64)
     candidates = used[np.isin(used, counts.files.keys)]
     candidates = candidates[~of_several_names(workload)[candidates]]
-    columns = {
-        n: getattr(counted, n) for n in ("reads", "writes", "metadata", "bytes_read", "bytes_written")
-    }
+    columns = {n: getattr(counted, n) for n in ("reads", "writes", "metadata", "bytes_read", "bytes_written")}
     by_file = group(counted.file, columns)
     moved = by_file.at(candidates, "bytes_read") + by_file.at(candidates, "bytes_written")
     calls = np.sum([by_file.at(candidates, n) for n in ("reads", "writes", "metadata")], axis=0)

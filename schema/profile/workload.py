@@ -505,9 +505,7 @@ class ProcessDependencies(Model):
 class RankBalance(Model):
     """How evenly I/O is spread over the processes of an app."""
 
-    slowest_rank: Count | None = Field(
-        description="rank with most I/O time; null if every process has the same"
-    )
+    slowest_rank: Count | None = Field(description="rank with most I/O time; null if every process has the same")
     slowest_io_time_s: Seconds | None = Field(description="largest I/O time of a rank")
     slowest_call_rank: Count | None = Field(
         default=None,

@@ -110,6 +110,39 @@ def test_maps_of_the_data_sets_files_are_facts(tmp_path):
     ]
 
 
+def test_a_flush_of_mapped_memory_belongs_to_the_mapped_file(tmp_path):
+    a, b = (f"PROT_READ|PROT_WRITE, MAP_SHARED, {n}</run/{name}>" for n, name in ((3, "a.dat"), (4, "b.dat")))
+    log = written(
+        tmp_path,
+        f"7 {OPEN}",
+        '7 openat(AT_FDCWD</run>, "/run/b.dat", O_RDWR) = 4</run/b.dat> <0.000010>',
+        f"7 mmap(NULL, 8192, {a}, 0) = 0x7efd27563000 <0.000014>",
+        f"7 mmap(NULL, 4096, {b}, 0) = 0x7efd27565000 <0.000014>",
+        *["7 msync(0x7efd27564000, 4096, MS_SYNC) = 0 <0.001000>"] * 2,
+        "7 msync(0x7efd27565000, 4096, MS_SYNC) = 0 <0.003000>",
+        # No shared mapping has this address.
+        "7 msync(0x7efd27566000, 4096, MS_SYNC) = 0 <0.005000>",
+        # The address is that of another file from here on.
+        f"7 mmap(NULL, 8192, {b}, 0) = 0x7efd27563000 <0.000014>",
+        "7 msync(0x7efd27564000, 4096, MS_SYNC) = 0 <0.007000>",
+    )
+    files = vani.profile(log, store=tmp_path / "store").files
+    assert {file.path: (file.io.ops.sync, file.io.time_s.sync) for file in files} == {
+        "/run/a.dat": (2, pytest.approx(0.002)), "/run/b.dat": (2, pytest.approx(0.01)),
+    }  # fmt: skip
+
+
+def test_a_seek_past_the_end_hides_nothing_where_all_calls_are_recorded(tmp_path):
+    log = written(
+        tmp_path,
+        f"7 {OPEN}",
+        "7 write(3</run/a.dat>, ..., 100) = 100 <0.001000>",
+        "7 lseek(3</run/a.dat>, 5000000, SEEK_SET) = 5000000 <0.000010>",
+        *["7 write(3</run/a.dat>, ..., 0) = 0 <0.400000>"] * 3,
+    )
+    assert vani.profile(log, store=tmp_path / "store").unseen == []
+
+
 def test_strace_records_all_reads():
     asked = next(option for option in STRACE if option.startswith("trace=")).removeprefix("trace=")
     assert {name.lstrip("?") for name in asked.split(",")} == set(WANTED)

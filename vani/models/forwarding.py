@@ -230,9 +230,7 @@ def choose(
     expected = {n: _weighted([regret[n] for regret in lost], weights) for n in known}
     least = min(expected.values())
     if least > most_regret:
-        return (
-            f"the near curves contradict each other: every number loses {least:.0%} of the best in their mean"
-        )
+        return f"the near curves contradict each other: every number loses {least:.0%} of the best in their mean"
     # Direct access needs no I/O node, but its rates scatter most: it must be the best, not merely as good.
     best = min((n for n in known if expected[n] <= least + ALIKE), key=lambda n: n or math.inf)
     return Choice(

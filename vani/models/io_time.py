@@ -62,6 +62,9 @@ LEAST_RUN_S: Final = 1.0
 LEAST_IO_S: Final = 0.1
 """Least I/O to judge (our choice): less is cold caches and the first lookup of a directory."""
 
+# Our choice: two processes that each take a twentieth of a run meet for longer.
+_APART: Final = 1.005
+
 # A library comes before those that it calls.
 _OUTERMOST_FIRST: Final = ("netcdf", "pnetcdf", "hdf5", "mpiio")
 _NAMES: Final = {"netcdf": "NetCDF", "pnetcdf": "PnetCDF", "hdf5": "HDF5", "mpiio": "MPI-IO"}
@@ -128,6 +131,7 @@ class IOTime:
 
 def io_time(profile: Profile) -> IOTime:
     """Read the I/O times from a profile that has times."""
+    profile = with_commands_as_instances(profile)
     runtime = seconds(profile.workflow.runtime_s)
     lookups_s = outside_s(profile) / max(1, profile.workflow.processes)
     busy = min(seconds(profile.workflow.io.busy_s.total) + lookups_s, runtime)
@@ -161,6 +165,33 @@ def io_time(profile: Profile) -> IOTime:
             max(of_calls, profile.bounds.get("workflow.io.busy_s.total", (0.0, 0.0))[1]), runtime
         ),
     )
+
+
+def in_turn(profile: Profile, apps: Iterable[str] | None = None) -> bool:
+    """True if the processes of each app (by default all) are commands of a shell that do I/O one after another.
+
+    Then no two processes of an app are in a call at the same time, and the run waits for all of them. Of the workers of
+    a program in Python, one alone may do I/O while the others wait.
+    """
+    if {trace.layout for trace in profile.traces} != {"processes"}:
+        return False
+    chosen = [app for app in profile.apps if (apps is None or app.name in apps) and app.balance is not None]
+    return any(app.processes > 1 for app in chosen) and all(map(_takes_turns, chosen))
+
+
+def _takes_turns(app: App) -> bool:
+    is_python = app.name.endswith(".py") or app.name.startswith("python")
+    time = app.processes * ((app.balance and app.balance.mean_io_time_s) or 0.0)
+    return app.processes == 1 or (not is_python and time <= _APART * seconds(app.io.busy_s.total))
+
+
+def with_commands_as_instances(profile: Profile) -> Profile:
+    """The profile with each of the processes that run one after another as an instance of its app."""
+    apps = [
+        app.model_copy(update={"instances": app.processes}) if in_turn(profile, [app.name]) else app
+        for app in profile.apps
+    ]
+    return profile.model_copy(update={"apps": apps})
 
 
 def _worst(candidates: Iterable[tuple[App, str, int | None, float | None]]) -> Slowest | None:
@@ -234,9 +265,7 @@ def library_part(profile: Profile, time: IOTime) -> LibraryPart | None:
         return None
     seconds = time.calls_s - time.slowest_s
     app = next((app for app in profile.apps if time.caller is not None and app.name == time.caller.app), None)
-    times = (
-        {str(layer): spent for layer, spent in (app.library_time_s or {}).items()} if app is not None else {}
-    )
+    times = ({str(layer): spent for layer, spent in (app.library_time_s or {}).items()} if app is not None else {})
     if app is None or not times or seconds <= 0:
         return None
     layer = _layer(times)

@@ -67,9 +67,7 @@ class Layout:
 
     def __post_init__(self) -> None:
         if not 1 <= len(self.components) <= _MAX_COMPONENTS:
-            raise _refused(
-                f"has {counted(len(self.components), 'component')}", f"give 1 to {_MAX_COMPONENTS}"
-            )
+            raise _refused(f"has {counted(len(self.components), 'component')}", f"give 1 to {_MAX_COMPONENTS}")
         start, size = 0, None
         for number, part in enumerate(self.components, start=1):
             last = number == len(self.components)
@@ -279,9 +277,7 @@ def _check(part: Component, name: str, start: int, size: int | None, *, first: b
             "take a multiple of 64 KiB from 64K to below 4G",
         )
     if part.pool is not None and not _POOL.fullmatch(part.pool):
-        raise _refused(
-            f"names the pool {part.pool!r}", "a pool has up to 15 letters, digits, `_`, `-` and `.`"
-        )
+        raise _refused(f"names the pool {part.pool!r}", "a pool has up to 15 letters, digits, `_`, `-` and `.`")
     if part.extension is not None and (part.extension <= 0 or part.extension % STRIPE_UNIT):
         raise _refused(f"extends {name} by {counted(part.extension, 'byte')}", "take a multiple of 64 KiB")
     if part.on_mdt:

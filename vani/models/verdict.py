@@ -66,6 +66,8 @@ _WHAT_WAS_MISSED: Final[dict[str, tuple[str, str, str]]] = {
         " made, whose bytes were not recorded",
     ),
 }
+_MANY: Final = 100
+"""Least calls of a kind whose mean time is no chance (our choice)."""
 _EVEN: Final = 0.999
 """Least mean I/O time of processes that take the same time, as a share of the most."""
 _CAUSE_SAYS_MORE: Final = ("module_off", "module_partial", "names_excluded")
@@ -167,7 +169,9 @@ def _may_be_overhead(profile: Profile, time: io_time.IOTime) -> bool:
     total = (profile.workflow.io.time_s.total or 0.0) + io_time.outside_s(profile)
     if overhead_of(profile) is None or not total:
         return False
-    added = OVERHEAD_S * (profile.workflow.io.ops.all + _lookups_outside(profile))
+    # The cheapest kind of call has hardly more work than the tracer's.
+    means = [row.time_s / row.count for row in profile.workflow.io.calls or () if row.time_s and row.count >= _MANY]
+    added = min([OVERHEAD_S, *means]) * (profile.workflow.io.ops.all + _lookups_outside(profile))
     return time.share * max(0.0, 1.0 - added / total) < io_time.HARDLY
 
 
@@ -249,7 +253,9 @@ def _shares_in_words(profile: Profile, time: io_time.IOTime, *, at_least: bool) 
         begin = f"Calls of {names} take {format_share(time.share)}{of_run}{_rank(profile, time.caller)}, and I/O "
         of_run = ""
     slowest = format_share(workflow.io_time_share_slowest)
-    if workflow.processes == 1 or workflow.io_time_share_slowest is None:
+    if io_time.in_turn(profile):
+        text += f"{busy}{of_run} in {format_count(workflow.processes)} processes, one after another"
+    elif workflow.processes == 1 or workflow.io_time_share_slowest is None:
         text += f"{busy}{of_run}"
     elif time.traces > 1:
         text += f"{busy}{of_run} ({format_seconds(time.busy_s)}), {slowest} in {_slowest(profile, time)}"

@@ -131,7 +131,5 @@ def _of_bins(heat: Heat) -> dict[str, Ints]:
 def _batch(columns: dict[str, Ints]) -> pa.RecordBatch:
     nothing = np.zeros(len(columns["rank"]), np.int64)
     columns |= {"via": columns["layer"], "within": 1 << columns["layer"]}
-    arrays = [
-        to_arrow(columns.get(field.name, nothing).astype(f"int{field.type.bit_width}")) for field in CALLS
-    ]
+    arrays = [to_arrow(columns.get(field.name, nothing).astype(f"int{field.type.bit_width}")) for field in CALLS]
     return pa.RecordBatch.from_arrays(arrays, schema=CALLS)

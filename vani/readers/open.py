@@ -128,9 +128,7 @@ def _plug_ins() -> _PlugIns:
                 plug_in_formats.append(loaded)
                 continue
             fault = f"entry point {point.name!r} is not a vani.readers.trace_reader.Format"
-        broken.append(
-            InputError(fault, where=point.value, todo="update or uninstall the package that brings it")
-        )
+        broken.append(InputError(fault, where=point.value, todo="update or uninstall the package that brings it"))
     return _PlugIns(tuple(plug_in_formats), tuple(broken))
 
 
@@ -341,9 +339,7 @@ def _exists(path: Path) -> bool:
         return path.exists()
     except (OSError, ValueError) as error:
         # The error's text names the fault: a name that is too long, a link loop, or a zero byte.
-        raise InputError(
-            f"cannot be examined ({error})", where=path, todo="name the folder of a trace"
-        ) from error
+        raise InputError(f"cannot be examined ({error})", where=path, todo="name the folder of a trace") from error
 
 
 def _traces_in(path: Path, depth: int) -> Iterator[Path]:

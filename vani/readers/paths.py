@@ -193,15 +193,11 @@ def classes_of(paths: Sequence[str], passing: Sequence[int], standard: Bools) ->
     """
     libraries = [path for path in paths if ".so" in path]
     installed = {match["prefix"] for path in libraries if (match := _LIBRARY.match(path))} - {"/usr"}
-    of_library = re.compile(
-        "|".join(re.escape(prefix) + _OF_LIBRARY for prefix in sorted(installed)) or r"(?!)"
-    )
+    of_library = re.compile("|".join(re.escape(prefix) + _OF_LIBRARY for prefix in sorted(installed)) or r"(?!)")
     with_mpi = any("/libmpi.so" in path for path in libraries)
     foreign = np.fromiter((_is_apart(path, of_library, with_mpi) for path in paths), np.bool_, len(paths))
     foreign[list(passing)] = True
-    classes = np.where(
-        foreign, FileClass.SYSTEM, np.where(standard, FileClass.STANDARD_STREAM, FileClass.DATASET)
-    )
+    classes = np.where(foreign, FileClass.SYSTEM, np.where(standard, FileClass.STANDARD_STREAM, FileClass.DATASET))
     return classes.astype(np.int8)
 
 

@@ -21,10 +21,7 @@ from pathlib import Path
 from typing import Final
 
 # Compiled on first use, because most traces need few of them.
-_DEFAULT_NAMES: Final = (
-    r"(?P<names>.+-.+-.+)-\d+-\d{6}\.\d+",
-    r"\d{6}\.\d+-(?P<names>.+-.+-.+)-\d+",
-)
+_DEFAULT_NAMES: Final = (r"(?P<names>.+-.+-.+)-\d+-\d{6}\.\d+", r"\d{6}\.\d+-(?P<names>.+-.+-.+)-\d+")
 _NAMELESS: Final = r".+?-(?:\(null\)|user-unknown)-(?P<exe>.+)"
 _HOST_PART: Final = (
     # The name of a user or program begins with a letter; rack places are letters, each with few digits.
@@ -125,9 +122,7 @@ RANK_LAUNCHERS = frozenset(
     {"torchrun", "torch.distributed.run", "torch.distributed.launch", "accelerate", "deepspeed"}
 )
 """Programs that start a job's ranks, each with RANK and WORLD_SIZE in its environment, which no trace contains."""
-_INTERPRETER = re.compile(
-    r"^(?:python|pypy|perl|ruby|node|julia|Rscript|lua|tclsh|ba|da|z|k|c|tc)?(?:sh)?[\d.]*$"
-)
+_INTERPRETER = re.compile(r"^(?:python|pypy|perl|ruby|node|julia|Rscript|lua|tclsh|ba|da|z|k|c|tc)?(?:sh)?[\d.]*$")
 # Commands that only change how a program runs: their options that take the next word, and the number of words
 # that precede the program.
 _WRAPPERS: dict[str, tuple[frozenset[str], int]] = {

@@ -202,9 +202,7 @@ class Signatures:
     @staticmethod
     def columns() -> tuple[str, ...]:
         """Names of the columns."""
-        return tuple(
-            name for name in Signatures.__dataclass_fields__ if name not in ("unnamed", "unbelieved")
-        )
+        return tuple(name for name in Signatures.__dataclass_fields__ if name not in ("unnamed", "unbelieved"))
 
     def take(self, ids: Numbers) -> "Signatures":
         """Select signatures and renumber them."""

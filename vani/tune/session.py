@@ -63,9 +63,7 @@ def folder_of_run(tuned: Tuned, number: int) -> Path:
     for name in names:
         if not os.path.lexists(data / name):
             return data / name
-    raise InputError(
-        "has no free name for a run's folder", where=data, todo="remove folders of earlier sessions"
-    )
+    raise InputError("has no free name for a run's folder", where=data, todo="remove folders of earlier sessions")
 
 
 def fresh_folder(command: Sequence[str], data: Path) -> Literal["subfolder", "sibling"]:

@@ -224,8 +224,8 @@ def _nanoseconds(seconds: pa.Array, fraction: pa.Array, *, missing: int = 0) -> 
 
 
 def _values(column: pa.Array) -> Ints:
-    """Numbers; 0 for addresses, `NO_VALUE` if nothing was returned."""
-    plain = pc.match_substring_regex(column, r"^-?\d{1,18}$")
+    """Numbers and addresses; 0 for longer ones, `NO_VALUE` if nothing was returned."""
+    plain = pc.match_substring_regex(column, r"^(?:-?\d{1,18}|0x[0-9a-f]{1,15})$")
     numbers = to_numpy(pc.cast(pc.if_else(plain, column, scalar("0")), pa.int64())).astype(np.int64)
     lost = to_numpy(pc.equal(column, scalar("?")))
     return np.where(lost, NO_VALUE, numbers)

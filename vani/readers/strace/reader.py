@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from vani.calls import FileClass, Flag, Kind, Layer
-from vani.columns import Bools, Columns, Int8s, Int32s, Ints, distinct, scalar, to_arrow
+from vani.columns import Bools, Columns, Int8s, Int32s, Ints, distinct, scalar, to_arrow, to_numpy
 from vani.errors import TraceError
 from vani.readers.files import head_of, readable
 from vani.readers.functions import function_table
@@ -27,7 +27,7 @@ from vani.readers.programs import RANK_LAUNCHERS, app_of, is_interpreter, is_lau
 from vani.readers.scanned import KnownLog, LogReader, Spool, batch_of, calls_of_ranks, pairs_of, users_of
 from vani.readers.signatures import NO_VALUE
 from vani.readers.strace import host_of, logs_of, pid_of, rank_of, system_calls
-from vani.readers.strace.lines import Calls, LineReader, Spellings
+from vani.readers.strace.lines import Calls, LineReader, Spellings, integers
 from vani.readers.strace.processes import Bystanders, Processes, Scripts, app_names, command_of
 from vani.readers.strace.rows import ROWS, Descriptors, refused_locks, rows_of
 from vani.readers.strace.system_calls import CALLS, RING, WANTED, Names, kind_of
@@ -39,6 +39,8 @@ _MMAP = (
     r"\d+<(?P<path>[^<>]*)(?:<[^<>]*>)?>(?:\(deleted\))?, [^,]*$"
 )
 _NAMES = ("mmap", "mmap2")
+_MOST_REGIONS = 1000
+"""Shared mappings that are kept to find the file of a flush (our choice)."""
 _FRAME = r" > (?:.*/)?(?P<program>[^/]{1,255}?)\((?P<function>.{1,255})\+0x[0-9a-f]+\) \[0x"
 
 
@@ -48,14 +50,36 @@ class Maps:
     def __init__(self) -> None:
         self._counts: Counter[tuple[str, int, int]] = Counter()
         """By use, file and length."""
+        self._regions: list[tuple[int, int, int, int]] = []
+        """Shared mappings as in `_count`, the latest last."""
 
-    def see(self, calls: Calls, spellings: Spellings) -> None:
-        """Add the calls of a block."""
+    def see(self, calls: Calls, spellings: Spellings) -> dict[int, int]:
+        """Add the calls of a block; return the file of each of its msync that flushes a shared mapping."""
         at = np.flatnonzero(calls.of(*_NAMES) & (calls.value >= 0))
-        if not len(at):
-            return
+        new = self._count(calls, at, spellings) if len(at) else []
+        if not new and not self._regions:
+            return {}
+        at = np.flatnonzero(calls.of("msync"))
+        addresses = pc.list_element(pc.split_pattern(calls.args.take(to_arrow(at)), ","), 0).to_pylist()
+        files = dict[int, int]()
+        for row, text in zip(at.tolist(), addresses, strict=True):
+            while new and new[0][0] < row:
+                self._regions = [*self._regions[1 - _MOST_REGIONS :], new.pop(0)]
+            address = int(text, 16) if re.fullmatch("0x[0-9a-f]{1,15}", text) else -1
+            code = next((code for _, first, end, code in reversed(self._regions) if first <= address < end), None)
+            files |= {} if code is None else {row: code}
+        self._regions = [*self._regions, *new][-_MOST_REGIONS:]
+        return files
+
+    def _count(self, calls: Calls, at: Ints, spellings: Spellings) -> list[tuple[int, int, int, int]]:
+        """Count mappings; return the call, first address, end and file of each shared one."""
         fields = pc.extract_regex(calls.args.take(to_arrow(at)), _MMAP)
-        fields = fields.filter(pc.is_valid(fields))
+        at, fields = at[to_numpy(pc.is_valid(fields))], fields.filter(pc.is_valid(fields))
+        shared = np.flatnonzero(to_numpy(pc.match_substring(pc.struct_field(fields, "flags"), "MAP_SHARED")))
+        first, length = calls.value[at[shared]], integers(pc.struct_field(fields, "length").take(to_arrow(shared)), 0)
+        paths = pc.struct_field(fields, "path").take(to_arrow(shared))
+        codes = spellings.codes(paths, pa.array([""] * len(shared), pa.string()))
+        rows = zip(*(column.tolist() for column in (at[shared], first, first + length, codes)), strict=True)
         columns = [pc.struct_field(fields, name) for name in ("access", "flags", "length", "path")]
         # No line contains a newline.
         distinct = pc.value_counts(pc.binary_join_element_wise(*columns, scalar("\n"))).to_pylist()
@@ -65,6 +89,7 @@ class Maps:
             if use:
                 (code,) = spellings.codes(pa.array([path]), pa.array([""])).tolist()
                 self._counts[use, code, int(length)] += entry["counts"]
+        return list(rows)
 
     def files(self) -> set[int]:
         """Files that were mapped for shared writing."""
@@ -244,10 +269,10 @@ class _Scan:
         for block in lines.blocks():
             thread = self._processes.threads(block)
             folders = self._processes.learn(block.calls, thread)
-            self._maps.see(block.calls, self._spellings)
+            synced = self._maps.see(block.calls, self._spellings)
             self._refused.update(refused_locks(block.calls))
             self._timed += int((block.calls.took >= 0).sum())
-            self._add(rows_of(block.calls, thread, folders, self._spellings, self._descriptors))
+            self._add(rows_of(block.calls, thread, folders, self._spellings, self._descriptors, synced))
         number = len(self._processes.begun_by)
         self._rank_of_log += [-1 if rank is None else rank] * (number - len(self._rank_of_log))
         self._report(log, lines)

@@ -151,10 +151,18 @@ class Descriptors:
                 flags[row] |= SYNCHRONOUS
 
 
-def rows_of(calls: Calls, thread: Ints, folders: Folders, spellings: Spellings, descriptors: Descriptors) -> Columns:
-    """The rows (`ROWS`) of a block's calls that work on files, by start time."""
+def rows_of(
+    calls: Calls,
+    thread: Ints,
+    folders: Folders,
+    spellings: Spellings,
+    descriptors: Descriptors,
+    synced: dict[int, int],
+) -> Columns:
+    """The rows (`ROWS`) of a block's calls that work on files, by start time; `synced` are files of msync by call."""
     rows = _Rows(calls, thread)
     rows.find_files(calls.real.take(to_arrow(rows.at)), folders, spellings)
+    rows.columns["file"][np.searchsorted(rows.at, list(synced))] = list(synced.values())
     rows.find_offsets()
     rows.find_flags(calls.error.take(to_arrow(rows.at)))
     moves, writes = rows.moves, rows.fact("kind") == Kind.WRITE
