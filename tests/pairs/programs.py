@@ -245,7 +245,7 @@ def computed(folder: Path, *, after: bool) -> None:
         with name.open("rb", buffering=0) as file:
             while file.read(4_194_304):
                 pass
-        time.sleep(0.2)
+        time.sleep(0.06)
 
 
 def before_computed(folder: Path) -> None:
@@ -256,7 +256,7 @@ def before_computed(folder: Path) -> None:
 
 def output(folder: Path, *, after: bool) -> None:
     """Write the output of four steps and compute after each; after: submit it, and wait before the next one."""
-    size = 64 << 20
+    size = 128 << 20
     libc, context = ctypes.CDLL(None, use_errno=True), ctypes.c_ulong()
     libc.syscall(_IO_SETUP, 8, ctypes.byref(context))
     block = ctypes.create_string_buffer(b"x" * size)
@@ -269,7 +269,7 @@ def output(folder: Path, *, after: bool) -> None:
             libc.syscall(_IO_SUBMIT, context, 1, ctypes.byref(ctypes.c_void_p(ctypes.addressof(held))))
         else:
             os.pwrite(descriptor, block.raw[:size], number * size)
-        time.sleep(0.5)
+        time.sleep(0.6)
 
 
 _IO_SETUP, _IO_SUBMIT = 206, 209
