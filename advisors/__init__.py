@@ -1,6 +1,5 @@
 """Rules that turn a profile and a system into verdicts, one rule per file."""
 
-from __future__ import annotations
 
 # An editable install puts the repository's root on the path, from which this folder could be imported as `advisors`.
 if __name__ != "vani.advisors":

@@ -4,7 +4,6 @@ There is no profile for rules to judge here. A recommendation has the id of the 
 results come from IO500 submissions, where each is one run with its own easy and hard phases.
 """
 
-from __future__ import annotations
 
 import posixpath
 from collections.abc import Iterator, Mapping

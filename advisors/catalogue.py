@@ -4,7 +4,6 @@ They are in the modules of `vani.advisors`' subfolders and in those of the entry
 one new file. Nothing is registered by hand, and finding them loads no data library.
 """
 
-from __future__ import annotations
 
 import difflib
 import functools

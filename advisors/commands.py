@@ -54,14 +54,13 @@ def command_lines(command: str, path: str, note: str = "") -> list[str]:
     return [f"{command} {quoted}", *comment(note.replace("{}", quoted))]
 
 
-Language = Literal["C", "C++", "Fortran", "Python"]
+Language = Literal["C", "C++", "Fortran", "Python", "Shell"]
 
+SHELLS: Final = ("sh", "bash", "dash", "ksh", "zsh", "csh", "tcsh", "env")
 _INTERPRETER: Final = re.compile(r"(?:i?python|pypy|torchrun|accelerate|deepspeed|jupyter)[0-9.]*(?:-.*)?")
 _SCRIPT: Final = re.compile(r"\.(?:py|ipynb)$")
 # Unnamed units (Fortran 2018, 12.5.6.10; `fort.N` in practice), namelists, and sources.
-_FORTRAN: Final = re.compile(
-    r"(?:^|/)fort\.[0-9]+$|\.(?:nml|f90|f03|f08)$|(?:^|/)namelist[^/]*$", re.IGNORECASE
-)
+_FORTRAN: Final = re.compile(r"(?:^|/)fort\.[0-9]+$|\.(?:nml|f90|f03|f08)$|(?:^|/)namelist[^/]*$", re.IGNORECASE)
 
 
 def language_of(app: App | None, profile: Profile) -> Language | None:
@@ -71,6 +70,8 @@ def language_of(app: App | None, profile: Profile) -> Language | None:
         return None
     if _is_python(apps[0].name) or (len(profile.apps) == 1 and _runs_python(profile.job.command or "")):
         return "Python"
+    if apps[0].name in SHELLS or apps[0].name.endswith(".sh"):
+        return "Shell"
     files = [file.path for file in profile.files if apps[0].name in file.apps]
     if any(is_software(path) for path in files):
         return "Python"
@@ -82,9 +83,8 @@ def code_lines(code: Mapping[Language, str], language: Language | None) -> list[
     own = code.get(language) if language is not None else None
     if own is not None:
         return comment(f"in the program ({language}):\n" + _indented(own))
-    return comment(
-        "in the program:\n" + "\n".join(f"{name}:\n{_indented(text)}" for name, text in code.items())
-    )
+    lines = (f"{name}:\n{_indented(text)}" for name, text in code.items() if name != "Shell")
+    return comment("\n".join(["in the program:", *lines]))
 
 
 def _indented(text: str) -> str:

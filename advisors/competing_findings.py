@@ -24,7 +24,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from vani.advisors.access_table import data_calls, small_time_share
 from vani.advisors.data_files import parts_of
@@ -36,7 +36,7 @@ from vani.units import format_number, format_seconds, format_share
 
 if TYPE_CHECKING:
     from vani.models.io_time import IOTime
-    from vani.schema.advice import NoRecommendation
+    from vani.schema.advice import NoRecommendation, Recommendation
     from vani.schema.profile import IOStats, Profile
 
 
@@ -61,6 +61,9 @@ class Judged:
     def rank(self) -> tuple[float, float, float, str]:
         """Sort key, the better first: seconds saved, seconds touched, confidence, then the id."""
         return (-self.seconds, -self.finding.touched_s, -self.finding.confidence, self.rule.id)
+
+
+Ranked: TypeAlias = "tuple[Judged, Recommendation]"
 
 
 def resolve(judged: Sequence[Judged]) -> tuple[list[Judged], list[tuple[Judged, str]]]:
@@ -95,11 +98,31 @@ def resolve(judged: Sequence[Judged]) -> tuple[list[Judged], list[tuple[Judged, 
 
 def _removes(root: Judged, other: Judged) -> bool:
     """True if the change of one finding removes what another acts on, on the same files or in the same app."""
-    if root is other or other.rule.settles not in root.finding.removes:
-        return False
+    return root is not other and other.rule.settles in root.finding.removes and _meet(root, other)
+
+
+def _meet(first: Judged, other: Judged) -> bool:
     if other.finding.files:
-        return not root.finding.files.isdisjoint(other.finding.files)
-    return root.finding.target.app == other.finding.target.app
+        return not first.finding.files.isdisjoint(other.finding.files)
+    return first.finding.target.app == other.finding.target.app
+
+
+def before_what_builds_on_them(ranked: list[Ranked]) -> list[Ranked]:
+    """The pairs of a finding and its recommendation, each after those that its change builds on (`Finding.precedes`).
+
+    Times of two traces differ while counts are equal, so they do not decide which of two such changes comes first.
+    """
+    ordered: list[Ranked] = []
+    for entry in ranked:
+        later = (
+            place
+            for place, (other, recommendation) in enumerate(ordered)
+            if other.rule.settles in entry[0].finding.precedes
+            and recommendation.severity != "info" != entry[1].severity
+            and _meet(entry[0], other)
+        )
+        ordered.insert(next(later, len(ordered)), entry)
+    return ordered
 
 
 def _contradicted(judged: Judged, by_file: dict[str, list[Judged]]) -> tuple[Judged | None, str]:

@@ -113,9 +113,7 @@ def _offered(
         described.append(min(now, most) * target)
         target = max(target, reached / min(now, most))
         recommended = finding.recommended.get("stripe_count")
-        after = (
-            now if not isinstance(recommended, int) else recommended * len(files) if recommended > 0 else most
-        )
+        after = now if not isinstance(recommended, int) else recommended * len(files) if recommended > 0 else most
         rates.append(min(after, most) * target)
     slowest = min((rate for rate in rates if rate), default=math.inf)
     return max(reached, slowest), min((rate for rate in described if rate), default=math.inf)

@@ -33,6 +33,8 @@ _COUNTS: Final = "traces.functions"
 """Key in the provenance of a source that counts calls and keeps none."""
 _NAMES: Final = 10
 """Fewer names are flags, not results or checkpoints (our choice)."""
+_MISSES: Final = 10
+"""Least part of the look-ups along a search path that find nothing (our choice)."""
 
 
 def searches(profile: Profile) -> list[tuple[int, LookUp, Search]]:
@@ -50,7 +52,9 @@ def _search(row: LookUp, profile: Profile) -> Search | None:
     many = row.calls >= _LOOKS_TOGETHER or (row.calls >= LOOKS and 2 * row.calls >= profile.workflow.io.ops.all)
     if looks and (missing or many):
         return "polling"
-    if on_path and many:
+    # Of the folders of a search path, only the last look finds a name.
+    misses = not row.search_path or row.failed is None or _MISSES * row.failed >= row.calls
+    if on_path and many and misses:
         # Counts have only look-ups that succeed, and these may also load what they find.
         return None if _COUNTS in profile.provenance else "library_search"
     if not (many and is_own) or row.names < _NAMES or row.calls < 2 * row.names:
@@ -154,9 +158,7 @@ class Folders:
     def listed(self, profile: Profile) -> frozenset[str]:
         """Paths of the listed files in these folders."""
         inside = {folder.path for _, folder in self.rows}
-        return frozenset(
-            file.path for file in profile.files if (posixpath.dirname(file.path) or ".") in inside
-        )
+        return frozenset(file.path for file in profile.files if (posixpath.dirname(file.path) or ".") in inside)
 
     def evidence(self, *attributes: str) -> list[Evidence]:
         """Attributes of the first folder as evidence."""
@@ -239,9 +241,7 @@ def _served(profile: Profile) -> float:
     kinds = profile.workflow.io.metadata_kinds
     if kinds is None:
         return 1.0
-    times = {
-        name: getattr(kinds, name).time_s or 0.0 for name in type(kinds).model_fields if name != "directory"
-    }
+    times = {name: getattr(kinds, name).time_s or 0.0 for name in type(kinds).model_fields if name != "directory"}
     total = sum(times.values())
     return sum(time for name, time in times.items() if name in SERVED) / total if total else 1.0
 

@@ -9,7 +9,6 @@ Order and severity follow a recommendation's saving on its own. `expected` is it
 The advice names the profile, which may be a file, and the machine.
 """
 
-from __future__ import annotations
 
 import hashlib
 import re
@@ -21,7 +20,7 @@ from typing import Any, Final, TypeVar
 
 from vani.advisors.catalogue import find, patterns, pick
 from vani.advisors.commands import comment
-from vani.advisors.competing_findings import Cause, Judged, resolve, together
+from vani.advisors.competing_findings import Cause, Judged, before_what_builds_on_them, resolve, together
 from vani.advisors.data_files import data_files
 from vani.advisors.floors import above_floor
 from vani.advisors.gains import WIDEST, before_bounds, is_measurable, of_run, without_little
@@ -44,7 +43,7 @@ from vani.advisors.rule import (
 )
 from vani.advisors.rule import TunableSetting as RuleSetting
 from vani.errors import InputError, VaniError
-from vani.models.io_time import LEAST, IOTime, io_time, library_part
+from vani.models.io_time import LEAST, IOTime, io_time, library_part, with_commands_as_instances
 from vani.models.verdict import locking, unseen_bound, verdict_of
 from vani.plug_ins import described
 from vani.schema.advice import (
@@ -121,6 +120,7 @@ def judge(
 
     `thresholds` maps a rule's id or name to values by threshold name. See `advise_document` for errors.
     """
+    profile = with_commands_as_instances(profile)
     notes = list(notes_on_mounts(None if system_ref.name is None else system, profile))
     notes += [f"{text[0].upper()}{text[1:]}." for text in locking(profile)]
     system = as_recorded(system, profile)
@@ -185,6 +185,7 @@ def judge(
             ORDER.index(pair[1].severity),
         ),
     )
+    ranked = before_what_builds_on_them(ranked)
     ranked_recommendations = [recommendation for _, recommendation in ranked]
     worth_following = [winner for winner, recommendation in ranked if recommendation.severity != "info"]
     followed = [winner for winner in worth_following if winner.rule is not IOShare]
@@ -532,9 +533,7 @@ def advise_document(
         A rule failed.
     """
     machine = UNKNOWN_SYSTEM if system is None else system
-    system_ref = SystemRef(
-        name=None if system is None else system.name, sha256=_digest(dumps(machine).encode())
-    )
+    system_ref = SystemRef(name=None if system is None else system.name, sha256=_digest(dumps(machine).encode()))
     if isinstance(profile, (str, Path)):
         profile = SavedProfile.read(profile)
     model, positions, judged = judged_part(profile, files) if part is None else part

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from vani.advisors.commands import comment
+from vani.advisors.commands import SHELLS, comment, language_of
 from vani.advisors.data_files import is_data
 from vani.advisors.rule import Finding, Rule
 
@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 
 
 class Library:
-    """A library, the signs of it, and its remedies by what a rule settles (`request_size` for request-size).
+    """A library, the signs of it, and its remedies by what a rule settles (`request_size`; `files__opening` is for
+    both, `reuse_read` for reading alone).
 
     `sign` is an expression on paths and formats (as `format:hdf5`), `modules` names in `middleware.libraries`, any of
     which must be loaded. `claims` is true if the library is known to use files of any name.
@@ -36,7 +37,9 @@ class Library:
         self.name, self.source, self.claims = name, source, claims
         # A path ends before its format.
         self.sign, self.modules = re.compile(sign.replace("$", r"(?= format:|$)")), frozenset(modules.split())
-        self.remedies = {_OWN_ORDER: _ORDER} | {key.replace("_", "-"): text for key, text in remedies.items()}
+        self.remedies = {_OWN_ORDER: _ORDER} | {
+            key.replace("_", "-"): text for keys, text in remedies.items() for key in keys.split("__")
+        }
 
 
 _OWN_ORDER, _ORDER = "order", "nothing: the order of accesses is that of the format"
@@ -46,16 +49,18 @@ LIBRARIES: Final = (
     Library(
         "Zarr", r"/\.z(array|group|attrs|metadata)$|/zarr\.json$", "zarr tensorstore",
         "https://zarr.readthedocs.io/en/stable/user-guide/consolidated_metadata/",
-        opening="open the group before the loop, with all metadata in one file: zarr.consolidate_metadata(store)\n"
-        "after the last array, zarr.open_consolidated(store)",
+        opening__files="open the group before the loop, with all metadata in one file:\n"
+        "zarr.consolidate_metadata(store) after the last array, zarr.open_consolidated(store)",
     ),
     Library(
         "Zarr", r"\.zarr(/|$)|/c(/\d+)+$|/(%d\.)+%d$", "zarr tensorstore",
         "https://zarr.readthedocs.io/en/stable/user-guide/performance/",
         files="larger chunks=, of 1 to 10 MB, or many chunks in one file (Zarr 3):\n"
         "  zarr.create_array(store, shape=..., chunks=(512, 512), shards=(8192, 8192), dtype=...)",
+        reuse_read="blocks of whole chunks, block = array[i : i + array.chunks[0]], and their rows from memory, since\n"
+        "array[i] reads and decompresses a whole chunk each time",
         reuse="each write of a part reads, changes and replaces its chunks: collect the steps of a chunk and assign\n"
-        "them at once, array[t : t + n] = steps; or chunks of one step, chunks=(1, ny, nx), shards=(n, ny, nx)",
+        "them at once, array[t : t + n] = steps; or chunks of one step, chunks=(1, ny, nx)",
         request_size="larger chunks: chunks= of 1 to 10 MB; shards= if readers need small ones",
         opening="nothing: Zarr opens a file for each chunk by design",
         waiting="nothing: Zarr writes chunks by threads already",
@@ -122,19 +127,41 @@ LIBRARIES: Final = (
         "(nc_enddef, ncmpi_enddef; netCDF4: createVariable and attributes before the first assignment), or reserve\n"
         "room for a header that grows: nc__enddef(ncid, 65536, 4, 0, 4); ds.set_fill_off() if all is written;\n"
         "many records in one assignment, variable[t : t + n] = steps, and sync() after several, not after each",
+        reuse_read="read each slab once and take all points from it, slab = variable[t0:t1]; or once, chunks that fit\n"
+        "the reads: nccopy -c time/100,lat/10,lon/10 in.nc out.nc (chunksizes=); or a cache for chunks read again:\n"
+        "variable.set_var_chunk_cache(64 << 20) (nc_set_var_chunk_cache)",
+        transfer="nc_var_par_access(ncid, varid, NC_COLLECTIVE) (netCDF4: variable.set_collective(True)), and each\n"
+        " process's whole part in one nc_put_vara_all or assignment",
         opening=_ONCE + "netCDF4.Dataset(name, 'a') before the loop, variable[n] = step in it",
         request_size="many records in one assignment, variable[t : t + n] = steps (nc_put_vara); chunksizes= of 1 MiB",
         flush="one sync() for several steps, or close() alone, which writes everything",
         files="several steps in one file with an unlimited dimension: createDimension('time', None)",
     ),
     Library(
-        "HDF5", r"format:hdf5|\.(h5part|h5ad|hdf5?|h5)$", "h5py hdf5 tables",
+        "PyTables", r"format:hdf5|\.(hdf5?|h5)$", "tables", "https://www.pytables.org/usersguide/optimization.html",
+        reuse_write__request_size_write__flush="rows in blocks, table.append(rows), and table.flush() once at the\n"
+        "end, since each writes the table's chunk and index again; create_table(..., expectedrows=N) for its chunks",
+        opening=_ONCE + "with tables.open_file(name, 'a') as file: around the loop\n"
+        "(pandas: with pandas.HDFStore(name) as store:, and store.append of many rows in it)",
+        reuse_read="whole columns or many rows in one call: table.read(), table.read_where(condition);\n"
+        "chunks that fit: ptrepack --chunkshape=auto in.h5 out.h5",
+    ),
+    Library(
+        "HDF5", r"format:hdf5|\.(h5part|h5ad|hdf5?|h5)$", "h5py hdf5",
         "https://docs.h5py.org/en/stable/high/file.html",
-        opening=_ONCE + "with h5py.File(name, 'a') as file: around the loop (H5Fopen once)",
-        request_size="many records in one call: dset[i : i + n] = rows (H5Dwrite of n rows); a chunk larger than the\n"
-        "cache is read row by row: h5py.File(name, rdcc_nbytes=16777216), or smaller chunks",
+        opening=_ONCE + "with h5py.File(name, mode) as file: around the loop (H5Fopen once);\n"
+        "in each worker of a DataLoader at its first sample: if self.file is None: self.file = h5py.File(name, 'r')",
+        request_size_write="many records in one call: dset[i : i + n] = rows (H5Dwrite of n rows), no flush()\n"
+        "after each, and chunks of as many, 64 KiB to 1 MiB: create_dataset(..., chunks=(n,)) (H5Pset_chunk)",
+        request_size="many records in one call: dset[i : i + n] = rows (H5Dwrite of n rows), no flush() after each;\n"
+        "many small data sets: one large one with an index, since each has headers of its own; a chunk larger than\n"
+        "the cache is read row by row: h5py.File(name, rdcc_nbytes=16777216), or smaller chunks",
         reuse="many records in one call: dset[i : i + n] = rows; HDF5 reads and writes its sieve buffer, or a whole\n"
         "chunk, for each smaller one (H5Pset_sieve_buf_size, rdcc_nbytes=)",
+        reuse_read="larger parts in one call: rows = dset[i : i + n], then use them from memory; chunks that fit the\n"
+        "reads, once: h5repack -l CHUNK=...; or a cache for all chunks that are read again: rdcc_nbytes=, rdcc_nslots=",
+        transfer="collective calls: H5Pset_dxpl_mpio(dxpl, H5FD_MPIO_COLLECTIVE) for H5Dwrite and H5Dread (h5py: with\n"
+        "dset.collective:), and each process's whole part in one call, as one hyperslab",
         flush="one file.flush() (H5Fflush) for several steps, or none: close() writes all",
         files="one file with a data set for all: dset[i] = row",
         claims=True,
@@ -142,14 +169,16 @@ LIBRARIES: Final = (
     Library(
         "Parquet", r"format:(parquet|arrow)|\.parquet(/|$)|\.feather$", "pyarrow arrow pandas polars dask",
         "https://arrow.apache.org/docs/python/parquet.html",
-        files="fewer partitions and files, of 128 MB to 1 GB: pyarrow.dataset.write_dataset(...,\n"
-        "max_rows_per_file=..., min_rows_per_group=...), few partitions; Dask: df.repartition(partition_size='256MB')",
-        request_size="larger row groups: pq.write_table(table, name, row_group_size=1_000_000); pre_buffer=True",
+        files="fewer partitions and files, of 128 MB to 1 GB: partition by fewer or coarser columns (a date, not a\n"
+        "customer), pyarrow.dataset.write_dataset(..., min_rows_per_group=..., max_rows_per_file=...);\n"
+        "Dask: df.repartition(partition_size='256MB')",
+        request_size="for writing, collect 100,000 rows and more for each call, since each makes a row group:\n"
+        "writer.write_table(pyarrow.concat_tables(tables)); for reading, ParquetFile(name, pre_buffer=True)",
         opening=_ONCE + "file = pq.ParquetFile(name), then file.read_row_group(i); one ParquetWriter for all batches",
         reuse="read what is needed once, before the loop: pq.read_table(name, columns=[...], filters=[...])",
     ),
     Library(
-        "safetensors", r"\.safetensors$", "safetensors", "https://huggingface.co/docs/safetensors/index",
+        "safetensors", r"\.safetensors$", "", "https://huggingface.co/docs/safetensors/index",
         opening=_ONCE + "with safe_open(name, framework='pt') as file: around the loop",
         order="read it whole and in order: safetensors.torch.load(open(name, 'rb').read()), or copy it near",
         reuse="load_file(name) once, before the loop",
@@ -160,6 +189,12 @@ LIBRARIES: Final = (
         request_size="one to_csv for all rows, or to_parquet; read_csv with a larger chunksize=",
         reuse="read_csv(name, usecols=[...]) once, before the loop; or once to_parquet, and read that",
         files="one table, pandas.concat(parts).to_parquet(name), in place of a file for each part",
+    ),
+    Library(
+        "joblib.Memory", r"/joblib/.*/(output\.pkl|metadata\.json|func_code\.py)$", "",
+        "https://joblib.readthedocs.io/en/stable/memory.html",
+        files__opening="cache a function of many items, not of one, since each result makes a folder and two files;\n"
+        "or joblib.Memory($TMPDIR) on the node; or one file by key: SQLite in one transaction",
     ),
     Library(
         "pickle and joblib", r"\.(pkl|pickle|joblib)$", "", "https://joblib.readthedocs.io/en/stable/persistence.html",
@@ -197,7 +232,8 @@ LIBRARIES: Final = (
     Library(
         "FITS", "format:fits", "astropy cfitsio", "https://docs.astropy.org/en/stable/io/fits/",
         opening=_ONCE + "with fits.open(name) as hdus: around the loop, mode='append' to write (fits_open_file once)",
-        request_size="whole images and columns: fits_write_img, fits_write_col with fits_get_rowsize rows",
+        request_size="one cube or table in place of many small HDUs: fits.writeto(name, numpy.stack(images));\n"
+        "whole images and columns: fits_write_img, fits_write_col with fits_get_rowsize rows",
         reuse="fits.open(name, memmap=False) once, before the loop",
     ),
     Library(
@@ -205,6 +241,18 @@ LIBRARIES: Final = (
         reuse="data = numpy.asarray(img.dataobj) once, before the loop: each img.dataobj[...] decompresses from the\n"
         "start; or an uncompressed .nii, where it reads the slice alone; or install indexed_gzip",
         request_size="nothing: a .nii.gz is decompressed in small pieces, one after the other",
+    ),
+    Library(
+        "htslib", r"\.(bam|cram|bcf|vcf\.gz|bai|crai|tbi|csi)$", "", "https://pysam.readthedocs.io/en/latest/usage.html",
+        opening=_ONCE + "with pysam.AlignmentFile(name) as bam: around the loop, bam.fetch(...) in it;\n"
+        "each open reads the header and the index again. samtools: all regions in one call, samtools view -L",
+        reuse="regions in the order of the file, several in one call: samtools view -L regions.bed",
+        request_size="nothing: a BAM file is read in blocks, by its index",
+    ),
+    Library(
+        "Biopython", r"\.(fa|fna|faa|fasta|fastq|fq|gb|gbk|embl)$", "Bio", "https://biopython.org/wiki/SeqIO",
+        reuse__opening="records = SeqIO.index(name, 'fasta') once, and records[key] in the loop: SeqIO.parse reads\n"
+        "from the start; several files: SeqIO.index_db; all in memory: SeqIO.to_dict(SeqIO.parse(...))",
     ),
     Library(
         "gzip", "format:gzip", "", "https://docs.python.org/3/library/gzip.html",
@@ -224,49 +272,99 @@ LIBRARIES: Final = (
     ),
     Library(
         "zipfile and tarfile", r"format:(zip|tar)", "", "https://docs.python.org/3/library/zipfile.html",
-        opening=_ONCE + "with zipfile.ZipFile(name) as archive: around the loop, archive.read(member) in it",
-        reuse="one open, members in their order (for member in tar), or an index of member.offset_data by name",
+        opening=_ONCE + "with zipfile.ZipFile(name, mode) as archive: around the loop, and\n"
+        "archive.read(member) or archive.writestr(member, data) in it (each open in mode 'a' writes all entries again)",
+        reuse="one open, members in their order (for member in tar), or an index of member.offset_data by name;\n"
+        "for archives that are read whole again and again, a copy on the node",
         order="members in the order of the archive",
+        order_write="nothing: the size of a member is known, and written to its header, after its data",
     ),
     Library(
         "RocksDB and LevelDB", r"/\d{6}\.(sst|ldb|log)$", "rocksdb leveldb",
         "https://github.com/facebook/rocksdb/wiki/Basic-Operations",
-        flush="many changes in one WriteBatch; or WriteOptions.sync = false and one FlushWAL(true)",
+        flush="many changes in one WriteBatch (plyvel: with db.write_batch(sync=True) as batch:), synced once;\n"
+        "RocksDB: or WriteOptions.sync = false and one FlushWAL(true)",
         files="nothing: the files are those of the database",
+        request_size="nothing: the database chooses the size of its blocks",
     ),
     Library(
         "dbm and shelve", r"\.(dbm?|dir|pag|gdbm)$", "dbm", "https://docs.python.org/3/library/shelve.html",
         flush="shelve.open(name, writeback=True) and one sync() at the end, or SQLite in one transaction",
+        reuse__request_size="many entries at once, without sync() in the loop: dbm.dumb (.dat, .dir, .bak) writes its\n"
+        "whole index again each time; or all in one value, or SQLite in one transaction",
         opening=_ONCE + "with shelve.open(name) as shelf: around the loop, without sync() in it: where dbm is\n"
         "dbm.dumb (.dat, .dir and .bak), each one writes the whole index again",
         claims=True,
     ),
 )
 """In the order of recognition."""
+_PYTHON: Final = frozenset(
+    {"ASE", "Biopython", "joblib.Memory", "NiBabel", "NumPy", "pandas", "pickle and joblib", "PyTables",
+     "safetensors", "tifffile"}
+)
+"""Libraries of Python alone: other languages use their formats, too."""
 
-_NOTHING: Final = "nothing: the program's own way of copying"
-PROGRAMS: Final[Mapping[str, tuple[str, str]]] = {
-    "tar": ("tar --blocking-factor=2048 -cf archive.tar FOLDER   # 1 MiB for each write", "request-size"),
-    "dd": ("dd bs=4M ...; oflag=dsync waits after each block: conv=fsync waits once, at the end", "request-size flush"),
-    "rsync": ("rsync --whole-file --inplace; many files: tar -cf - FOLDER | tar -xf - -C TARGET", "files opening"),
-    "cp": ("cp -r of many small files: tar -cf - FOLDER | tar -xf - -C TARGET", "files"),
-    "git": ("git gc, and git clone --depth 1 near the node: TMPDIR", "files opening"),
-    "pip": ("pip install on the node, or once into a container or an image (SquashFS)", "files opening"),
-    "gzip": ("pigz or zstd -T0 compress by several threads; gzip itself has no size of requests", ""),
-    "h5repack": ("h5repack -l CHUNK=... -f GZIP=1: chunks of 1 MiB and more", "request-size reuse chunking"),
+_NOTHING: Final = "nothing: the program's own way of reading and writing"
+_ONE_PASS: Final = "one call for all, in place of a process for each: "
+_ON_NODE: Final = "on the node, or once into a container or an image (SquashFS)"
+_AS_ARCHIVE: Final = "many small files: tar -cf - FOLDER | tar -xf - -C TARGET"
+PROGRAMS: Final[Mapping[str, Mapping[str, str]]] = {
+    "tar": {
+        "request-size": "tar --blocking-factor=2048 -cf archive.tar FOLDER   # 1 MiB for each write",
+        "reuse": f"{_ONE_PASS}tar -xf archive.tar MEMBER MEMBER ...; each reads from the start",
+        "files": "tar -xf archive.tar -C $TMPDIR unpacks on the node; tar -xOf archive.tar writes to a pipe",
+    },
+    "dd": dict.fromkeys(
+        ("request-size", "flush"),
+        "dd bs=4M ...; oflag=dsync waits after each block: conv=fsync waits once, at the end",
+    ),
+    "rsync": dict.fromkeys(("files", "opening"), f"rsync --whole-file --inplace; {_AS_ARCHIVE}"),
+    "cp": {"files": f"cp -r of {_AS_ARCHIVE}"},
+    "git": dict.fromkeys(
+        ("files", "opening", "reuse"),
+        f"{_ONE_PASS}git add FOLDER; git gc packs what many have made; git clone --depth 1 $TMPDIR/NAME on the node",
+    ),
+    "pip": dict.fromkeys(("files", "opening"), f"pip install {_ON_NODE}"),
+    "conda": dict.fromkeys(("files", "opening"), f"conda create {_ON_NODE}"),
+    "gzip": {
+        "reuse": f"{_ONE_PASS}gzip -dc FILE | grep -F -f PATTERNS; bgzip and tabix for single parts of a file",
+    },
+    "ls": {"opening": "ls -f or ls -1 -U, less often: -l and colours query each file; on Lustre, lfs find"},
+    "h5repack": dict.fromkeys(
+        ("request-size", "reuse", "chunking"), "h5repack -l CHUNK=... -f GZIP=1: chunks of 1 MiB and more"
+    ),
+    "unzip": dict.fromkeys(
+        ("reuse", "opening"),
+        f"{_ONE_PASS}unzip archive.zip MEMBER MEMBER ... -d $TMPDIR; each reads the directory of the archive",
+    ),
+    "grep": {"reuse": f"{_ONE_PASS}grep -F -f PATTERNS FILE, a pattern in each line of PATTERNS"},
+    "sort": {"location": "sort -S 4G -T $TMPDIR: more memory, and temporary files on the node"},
+    **{name: {} for name in ("rm", "find", "xargs", "mkdir", "mv", "ln", "touch", "chmod", "du")},
+    "samtools": {"reuse": f"{_ONE_PASS}samtools view -L regions.bed, on a file with an index"},
+    "cdo": {"reuse": f"{_ONE_PASS}cdo -second -first in.nc out.nc"},
+} | {
+    name: {"reuse": f"{_ONE_PASS}{text}"}
+    for names, text in (
+        ("awk gawk mawk sed cut", "awk reads the file once, and finds all keys or line numbers of an array"),
+        ("cat head tail wc md5sum", "keep in a variable, or on the node, what the loop needs of the file"),
+        ("ncks ncea ncra nccopy ncdump h5dump", "name all variables at once, such as -v a,b,c"),
+    )
+    for name in names.split()
 }
-"""An option of a program that is not the user's own code, and what it decides."""
+"""An option of a program that is not the user's own code, by what it decides."""
 
 
 _GENERAL: Final = frozenset({"posix", "folders"})
 """Families of rules that know no library. The others speak in the words of theirs."""
+_STAGING: Final = frozenset({"burst_buffer"})
+"""The family whose rules move files of known programs, too."""
 
 
 def in_its_words(rule: type[Rule], finding: Finding, profile: Profile) -> Finding | str:
     """The finding with the remedy of the library that does the I/O, or the reason why this leaves nothing to do."""
-    if rule.family not in _GENERAL:
+    if rule.family not in _GENERAL | _STAGING:
         return finding
-    name, remedy, source = _remedy(rule.settles, finding, profile)
+    name, remedy, source = _remedy(rule, finding, profile)
     if not remedy:
         return finding
     if remedy.startswith("nothing: "):
@@ -277,21 +375,34 @@ def in_its_words(rule: type[Rule], finding: Finding, profile: Profile) -> Findin
     return replace(finding, apply=lines, advice="", settings=(), removes=removes)
 
 
-def _remedy(settles: str, finding: Finding, profile: Profile) -> tuple[str, str, str]:
+def _remedy(rule: type[Rule], finding: Finding, profile: Profile) -> tuple[str, str, str]:
     """The name, the remedy and the source; empty if there are none for what is to be decided."""
-    apps = [finding.target.app] if finding.target.app else [app.name for app in profile.apps]
-    if settles in _OWN_CODE and len(apps) == 1 and apps[0] in PROGRAMS:
-        line, decides = PROGRAMS[apps[0]]
-        return apps[0], line if settles in decides.split() else _NOTHING, f"its manual page, {apps[0]}(1)"
+    settles = rule.settles
+    if settles in _OWN_CODE and (programs := _programs(finding, profile)):
+        name = next((name for name in programs if settles in PROGRAMS[name]), programs[0])
+        return name, PROGRAMS[name].get(settles, _NOTHING), f"its manual page, {name}(1)"
+    if rule.family in _STAGING:
+        return "", "", ""
     library, is_sure = library_of(finding, profile)
-    if library is None or settles not in library.remedies:
+    if library is None:
         return "", "", ""
-    if not is_sure and library.remedies[settles].startswith("nothing: "):
+    text = library.remedies.get(f"{settles}-{finding.direction}") or library.remedies.get(settles, "")
+    if not is_sure and text.startswith("nothing: "):
         return "", "", ""
-    return library.name, library.remedies[settles], library.source
+    return library.name, text, library.source
 
 
-_OWN_CODE: Final = frozenset({"opening", "request-size", "reuse", "order", "flush", "files", "waiting", "reading"})
+def _programs(finding: Finding, profile: Profile) -> list[str]:
+    """The apps that use the finding's files, if all are known programs."""
+    used = {name for file in profile.files if file.path in finding.files for name in file.apps}
+    apps = sorted(used) or ([finding.target.app] if finding.target.app else [app.name for app in profile.apps])
+    known = [name for name in apps if name in PROGRAMS]
+    return known if all(name in PROGRAMS or name in SHELLS or name.endswith(".sh") for name in apps) else []
+
+
+_OWN_CODE: Final = frozenset(
+    {"opening", "request-size", "reuse", "order", "flush", "files", "waiting", "reading", "location"}
+)
 
 
 def library_of(finding: Finding, profile: Profile) -> tuple[Library | None, bool]:
@@ -299,9 +410,13 @@ def library_of(finding: Finding, profile: Profile) -> tuple[Library | None, bool
     loaded = set(profile.middleware.libraries or ())
     # Python imports its packages from files, so one that is not among them is not in use.
     known = bool(loaded) or any("/python3." in row.pattern for row in profile.patterns or ())
+    app = next((app for app in profile.apps if app.name == finding.target.app), None)
+    is_python = known or language_of(app, profile) == "Python"
     calls = {f"{file.path} format:{file.format}": file.io.ops.all for file in _files(finding, profile)}
     for library in LIBRARIES:
         if known and library.modules and loaded.isdisjoint(library.modules):
+            continue
+        if library.name in _PYTHON and not is_python:
             continue
         if 2 * sum(count for name, count in calls.items() if library.sign.search(name)) > sum(calls.values()):
             return library, True

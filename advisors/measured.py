@@ -5,7 +5,6 @@ still refer to the time that those before them in the model's order leave. Measu
 them (`vani.models.measured_gain`).
 """
 
-from __future__ import annotations
 
 import shlex
 from collections.abc import Iterable, Mapping, Sequence

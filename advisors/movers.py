@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from vani.advisors.access_table import Traffic
+from vani.advisors.commands import SHELLS
 from vani.advisors.data_files import Access, Item, is_data, is_software
 from vani.models.run_time import seconds_of
 from vani.models.savings import LARGE
@@ -25,10 +26,10 @@ FULL_NODE: Final = 128
 FUNNEL_BYTES: Final = MiB
 """Least bytes for a funnel (our choice): one process may well write a log or a control file."""
 
-# Children of a shell are commands, and one of them may well write everything (our choice).
-_SHELLS: Final = ("sh", "bash", "dash", "ksh", "zsh", "csh", "tcsh", "env")
 # Our choice: processes with more I/O than this share of the busiest one's do not just wait.
 _WAITING: Final = 0.1
+# Our choice: the rest is headers.
+_ALONE: Final = 0.9
 # Our choice: writing twice may be two steps of a program.
 _TIMES: Final = 3.0
 
@@ -136,7 +137,9 @@ def may_gather(app: App, profile: Profile) -> bool:
         trace.tool == "strace" and trace.layout == "ranks" and trace.app == app.name for trace in profile.traces
     ):
         return False
-    outputs = [file for file in profile.files if app.name in file.apps and file.writers == 1]
+    # Every process of parallel HDF5 may write headers.
+    alone = app.balance is not None and app.balance.busiest_bytes >= _ALONE * (app.io.bytes.total or 0)
+    outputs = [f for f in profile.files if app.name in f.apps and (f.writers == 1 or (alone and f.writers > 1))]
     opened_by_all = sum(file.io.bytes.written or 0 for file in outputs if file.processes >= app.processes)
     return opened_by_all >= _MOSTLY * (app.io.bytes.written or 0) > 0
 
@@ -185,7 +188,8 @@ def _waits(app: App, balance: RankBalance, profile: Profile) -> bool:
 
     Processes that read data have work of their own; modules of Python are no data.
     """
-    if app.name.endswith(".sh") or app.name in _SHELLS:
+    # Children of a shell are commands, and one of them may well write everything (our choice).
+    if app.name.endswith(".sh") or app.name in SHELLS:
         return False
     others, slowest = balance.median_io_time_s or 0.0, balance.slowest_io_time_s or 0.0
     files = [file for file in profile.files if app.name in file.apps]

@@ -196,9 +196,7 @@ def _bare(mount: Mount) -> FileSystem:
     return FileSystem(name=mount.dir, type=mount.type, mounts=[mount.dir], targets=mount.targets)
 
 
-SUPPLY = (
-    "state where the data is: --system NAME (generic-lustre, generic-gpfs or a machine) or --job job.yaml"
-)
+SUPPLY = ("state where the data is: --system NAME (generic-lustre, generic-gpfs or a machine) or --job job.yaml")
 
 
 @dataclass(frozen=True)

@@ -164,8 +164,13 @@ class Finding:
     advice
         The end of the reason, with what to do, for users who call the file system themselves. A library's own remedy
         replaces it (`vani.advisors.libraries`).
+    direction
+        `read` or `write` if the change is about one of them: a library has other words for each.
     removes
         What else the change removes on `files`, by what rules settle: other remedies for these are left out.
+    precedes
+        What builds on the change, on `files`: other remedies for these come after it. A buffer that collects records
+        needs a file that stays open.
     settings
         None: those that the lines of `apply` set (`vani.advisors.judge`).
     """
@@ -184,7 +189,9 @@ class Finding:
     acts_on: Literal["file_system", "libraries"] = "file_system"
     settings: Sequence[TunableSetting] | None = None
     advice: str = ""
+    direction: Literal["", "read", "write"] = ""
     removes: frozenset[str] = frozenset()
+    precedes: frozenset[str] = frozenset()
 
     @property
     def known_gain(self) -> Gain | None:
@@ -257,9 +264,7 @@ class Documented:
                 where=cls.__module__,
                 todo=f"they must be {', '.join(cls.sections)}",
             )
-        return Page(
-            first, {name: inspect.cleandoc("\n" + "\n".join(text)) for name, text in sections.items()}
-        )
+        return Page(first, {name: inspect.cleandoc("\n" + "\n".join(text)) for name, text in sections.items()})
 
 
 class Rule(Documented):

@@ -25,7 +25,7 @@ SMALL = 30
 # Figure: its ceiling today, and the one in the end.
 CEILINGS: dict[str, tuple[float, float]] = {
     "modules of the core": (369, 430),
-    "lines of the core": (63_049, 56_000),
+    "lines of the core": (63_039, 56_000),
     "modules of the centre": (116, 140),
     "lines of the centre": (19_746, 19_000),
     "share of imports": (0.0713, 0.075),
@@ -34,7 +34,7 @@ CEILINGS: dict[str, tuple[float, float]] = {
     "circular imports": (0, 0),
     "modules entered by `vani profile` of the demo": (118, 120),
     "lines of benchmarks": (3_832, 3_500),
-    "lines of code per line of tests": (1.41, 1 / 0.75),
+    "lines of code per line of tests": (1.406, 1 / 0.75),
     # A line that leaves Python for another language is not removed.
     "lines of C": (3_105, 3_121),
     "lines of shell": (496, 663),

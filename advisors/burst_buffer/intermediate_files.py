@@ -172,9 +172,7 @@ class IntermediateFiles(rule.Rule):
         gain = self._gain(far, tier, spent, profile, system)
         count = _scaled(len(far), len(far), profile)
         per = "" if nodes == 1 or tier.is_shared else " per node"
-        size = (
-            "" if tier.capacity is None else f" of the {format_bytes(tier.capacity)} that may be used there"
-        )
+        size = "" if tier.capacity is None else f" of the {format_bytes(tier.capacity)} that may be used there"
         reason = (
             f"{counted(count, 'file')} in {top}, which the run makes for itself, with "
             f"{format_share(share)} of its I/O time (they cost the run {format_seconds(spent)}), need "
@@ -219,9 +217,7 @@ class IntermediateFiles(rule.Rule):
         disk, _ = staging.file_system_of((file for _, file in far), system)
         read, written = sum(stats.bytes.read or 0 for stats in io), sum(stats.bytes.written or 0 for stats in io)
         metadata, operations = sum(stats.ops.metadata for stats in io), sum(stats.ops.all for stats in io)
-        now = staging.present_s(
-            disk, profile, system, read=read, written=written, metadata=metadata, nodes=nodes
-        )
+        now = staging.present_s(disk, profile, system, read=read, written=written, metadata=metadata, nodes=nodes)
         at_once = staging.concurrency(profile.dataset.io)
         local_s = staging.local_s(
             tier, read=read, written=written, operations=operations, nodes=nodes, concurrency=at_once
@@ -345,14 +341,10 @@ def _rest(
 ) -> list[str]:
     """Lines for files whose folder stays and for results whose folder moves."""
     lines: list[str] = []
-    single = [
-        file.path for _, file in order if not any(file.path.startswith(f"{folder}/") for folder in folders)
-    ]
+    single = [file.path for _, file in order if not any(file.path.startswith(f"{folder}/") for folder in folders)]
     if single:
         shown = ", ".join(single[:10]) + (f" and {len(single) - 10} more" if len(single) > 10 else "")
-        lines += comment(
-            f"their folder contains other files, too, so name these in {plan.name} by hand: {shown}"
-        )
+        lines += comment(f"their folder contains other files, too, so name these in {plan.name} by hand: {shown}")
     for folder in folders:
         results = [
             file

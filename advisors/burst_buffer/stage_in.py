@@ -115,9 +115,7 @@ class StageIn(rule.Rule):
         groups = [folder for folder in _folders(known, profile) if folder.distinct]
         if not groups:
             return "no byte of the inputs is read: no data to copy"
-        large = [
-            group for group in groups if group.distinct >= self.min_bytes or group.count > self.min_files
-        ]
+        large = [group for group in groups if group.distinct >= self.min_bytes or group.count > self.min_files]
         if not large:
             return (
                 f"the inputs are few and have less than {format_bytes(self.min_bytes)} in any folder: "
@@ -152,9 +150,7 @@ class StageIn(rule.Rule):
                 f"reading them as now takes {format_number(inputs.busy_s)} s"
             )
         metadata = inputs.metadata_operations
-        now = staging.present_s(
-            disk, profile, system, read=inputs.read, written=0, metadata=metadata, nodes=nodes
-        )
+        now = staging.present_s(disk, profile, system, read=inputs.read, written=0, metadata=metadata, nodes=nodes)
         method = f"copied once and read from {tier.name}"
         gain = staging_gain("read_time_s", spent, now, after, method, generic=system.generic)
         if isinstance(gain, str) and tier.uses_memory:
@@ -215,7 +211,8 @@ class StageIn(rule.Rule):
         if inputs.metadata >= self.metadata_share:
             return f"{format_share(inputs.metadata)} of their I/O time is metadata"
         if inputs.transfer is not None and inputs.transfer <= self.small_read:
-            return f"they are read {format_bytes(inputs.transfer)} at a time"
+            subject = "it is" if inputs.count == 1 else "they are"
+            return f"{subject} read {format_bytes(inputs.transfer)} at a time"
         return None
 
     def _staged_s(
@@ -238,13 +235,9 @@ class StageIn(rule.Rule):
             if inputs.count == 1
             else f"{format_count(inputs.count)} input files in {inputs.folder} ({format_bytes(inputs.distinct)})"
         )
-        size = (
-            "" if tier.capacity is None else f" of the {format_bytes(tier.capacity)} that may be used there"
-        )
+        size = "" if tier.capacity is None else f" of the {format_bytes(tier.capacity)} that may be used there"
         per = "" if tier.is_shared or (profile.job.nodes or 1) == 1 else " per node"
-        text = (
-            f"{files_text}: {why}. Copied to {tier.name} first, they take {format_bytes(touch)}{per}{size}."
-        )
+        text = f"{files_text}: {why}. A copy in {tier.name} takes {format_bytes(touch)}{per}{size}."
         if is_part:
             text += " That is a part for each node: the program must read only its node's files."
         if profile.job.nodes is None:

@@ -5,7 +5,6 @@ are not shell. They have no quotes, so they cannot contain a path with white spa
 Sources: Slurm's and HPE's burst-buffer guides, the documentation of BeeGFS, UnifyFS and GekkoFS, mpiFileUtils.
 """
 
-from __future__ import annotations
 
 import posixpath
 import re
@@ -96,9 +95,7 @@ def shell_path(path: str) -> str | None:
     parts = re.split(r"(\$(?:[A-Za-z_][A-Za-z0-9_]*|\{[A-Za-z_][A-Za-z0-9_]*\}))", path)
     if len(parts) == 1:
         return quoted_path(path)
-    return "".join(
-        f'"{part}"' if i % 2 else shlex.quote(part) if part else "" for i, part in enumerate(parts)
-    )
+    return "".join(f'"{part}"' if i % 2 else shlex.quote(part) if part else "" for i, part in enumerate(parts))
 
 
 def _top(plan: Plan) -> str:
@@ -187,9 +184,7 @@ def _drained(tier: Tier, plan: Plan) -> list[str]:
     word, launcher = _identifier(plan.name), plan.launcher
     lines = _for_each_node(plan)
     lines += [f"{_each(launcher)}mkdir -p {new}" for _, new in pairs]
-    lines += [
-        line for old, new in pairs for line in comment(f"let the program write to {new} instead of {old}")
-    ]
+    lines += [line for old, new in pairs for line in comment(f"let the program write to {new} instead of {old}")]
     lines += comment(
         "whole files, unchanged for a minute, follow while the run continues, all others at the end of the script"
     )
@@ -222,11 +217,7 @@ _DRAIN = (
 
 def _at_end(function: str) -> list[str]:
     """Call a function when the script ends for any reason. Other advice may do the same."""
-    return [
-        f'at_end="${{at_end-}} {function};"',
-        "trap 'eval \"$at_end\"' EXIT",
-        "trap 'exit 143' INT TERM",
-    ]
+    return [f'at_end="${{at_end-}} {function};"', "trap 'eval \"$at_end\"' EXIT", "trap 'exit 143' INT TERM"]
 
 
 def _pairs(tier: Tier, plan: Plan) -> list[tuple[str, str]]:
@@ -346,9 +337,7 @@ def _beeond(tier: Tier, plan: Plan) -> list[str]:
         f"beeond start -n beeond.nodes -d /data/beeond -c {mount} -P -F -L /tmp",
         *comment("-d is a folder on a disk of each node: see the site's documentation"),
     ]
-    lines += _copied_folders(
-        tier, plan, lambda source, target: f"beeond-cp copy -n beeond.nodes {source} {target}"
-    )
+    lines += _copied_folders(tier, plan, lambda source, target: f"beeond-cp copy -n beeond.nodes {source} {target}")
     return [*lines, "beeond stop -n beeond.nodes -L -d"]
 
 

@@ -43,9 +43,7 @@ class CephRule(Rule):
         groups = by_folder(written, profile)
         return self.among((self._judge(group, profile, system) for group in groups), "no file is written")
 
-    def proposal(
-        self, item: Item, now: ObjectLayout, targets: int | None, profile: Profile
-    ) -> Proposal | str:
+    def proposal(self, item: Item, now: ObjectLayout, targets: int | None, profile: Profile) -> Proposal | str:
         """Better layouts than `now` for a file, or why there is none; `targets` is the number of OSDs if known."""
         raise NotImplementedError
 

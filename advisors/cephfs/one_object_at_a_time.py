@@ -43,9 +43,7 @@ class OneObjectAtATime(CephRule):
     # Several clients that write one file lose the right to buffer (Ceph documentation, Capabilities in CephFS).
     min_nodes = 2
 
-    def proposal(
-        self, item: Item, now: ObjectLayout, targets: int | None, profile: Profile
-    ) -> Proposal | str:
+    def proposal(self, item: Item, now: ObjectLayout, targets: int | None, profile: Profile) -> Proposal | str:
         nodes, writers = profile.job.nodes, item.file.writers
         if nodes is None:
             return "the number of nodes is not known; supply it (--job)"

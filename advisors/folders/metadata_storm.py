@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from vani.advisors.commands import quoted_path
-from vani.advisors.data_files import SERVED, share_of, software_share
+from vani.advisors.data_files import SERVED, is_data, share_of, software_share
 from vani.advisors.folder_table import Folders, beyond, folder_table, folders_of, is_small, is_written, polled
 from vani.advisors.rule import Evidence, Finding, Gain, Rule, Target, TunableSetting, Verdict
 from vani.advisors.small_requests import SMALL
@@ -51,10 +51,7 @@ class MetadataStorm(Rule):
     id = "FLD001"
     needs = ("workflow.io.time_s.metadata", folder_table)
     settles = "files"
-    sources = (
-        "Carns et al., Small-file access in parallel file systems (IPDPS 2009)",
-        "Lustre manual, chapter 20",
-    )
+    sources = ("Carns et al., Small-file access in parallel file systems (IPDPS 2009)", "Lustre manual, chapter 20")
 
     # As in LUS006: one trip less per file saves milliseconds, which do not show with fewer files (general knowledge).
     min_files = 100
@@ -91,6 +88,11 @@ class MetadataStorm(Rule):
             )
             return f"{where} contain {format_count(files)} small files, fewer than {format_count(int(self.min_files))}"
         least = self.min_share * max(self.min_data, 1 - software_share(profile))
+        sizes = profile.dataset.size_distribution
+        if everywhere and names < least and sizes is not None and (sizes.p90 or self.tiny) < self.tiny:
+            data = [file for file in profile.files if is_data(file.path)]
+            if 2 * sum(file.writers > 0 for file in data) >= len(data):
+                return [self._finding(small, profile, system, files, None, everywhere=True)]
         if names >= least:
             return [self._finding(small, profile, system, files, names, everywhere=everywhere)]
         if tiny.files >= self.min_files and tiny.share(profile) >= least:
@@ -113,8 +115,9 @@ class MetadataStorm(Rule):
         """The finding; `names` is the share of operations on names, None where all calls on the files count."""
         served, io, layout = _of_all(profile), profile.workflow.io, _layout(small, profile)
         if names is None:
-            before = small.total_s(profile)
-            cost = f"all calls on them take {format_share(small.share(profile))} of the I/O time, for few bytes in each"
+            share = 1 - software_share(profile) if everywhere else small.share(profile)
+            before = of_profile_s(profile, "total") * share if everywhere else small.total_s(profile)
+            cost = f"all calls on them take {format_share(share)} of the I/O time, for few bytes in each"
         else:
             part = min(1.0, names / served) if served else 0.0
             before = of_profile_s(profile, "metadata") * share_of([io], SERVED) * part
@@ -123,7 +126,8 @@ class MetadataStorm(Rule):
                 f"{format_share(names)} of the I/O time"
             )
         # A file per process saves little if there are hardly more files than processes. Then use one for all.
-        packs = profile.workflow.processes if files >= 2 * profile.workflow.processes else 1
+        ranks = all(trace.layout != "processes" for trace in profile.traces)
+        packs = profile.workflow.processes if ranks and files >= 2 * profile.workflow.processes else 1
         left = before * packs / files
         gain = Gain.at_best(
             "metadata_time_s" if names is not None else "io_time_s",
@@ -155,6 +159,7 @@ class MetadataStorm(Rule):
             apply=_lines(small, layout),
             files=small.listed(profile),
             removes=frozenset({"request-size"}),
+            precedes=frozenset({"location"}),
             settings=() if everywhere else self._tunable(small, layout, profile, system, room),
         )
 

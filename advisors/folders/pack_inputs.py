@@ -46,10 +46,7 @@ class PackInputs(Rule):
     id = "FLD003"
     needs = ("patterns",)
     settles = "files"
-    sources = (
-        "Carns et al., Small-file access in parallel file systems (IPDPS 2009)",
-        "WebDataset documentation",
-    )
+    sources = ("Carns et al., Small-file access in parallel file systems (IPDPS 2009)", "WebDataset documentation")
 
     # As in FLD001: with fewer files, one trip less per file does not show.
     min_files = 100
@@ -116,6 +113,7 @@ class PackInputs(Rule):
             f"  or, for a program that must see files: `mksquashfs {quoted_path(folder) or 'FOLDER'} inputs.sqsh`, "
             "mounted on each node",
             removes=frozenset({"opening", "request-size"}),
+            precedes=frozenset({"location"}),
             files=frozenset(file.path for file in profile.files if file.path.startswith(folder + "/")),
         )
 

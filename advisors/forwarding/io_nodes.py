@@ -308,10 +308,7 @@ def _lines(nodes: int, count: int, layer: Forwarding, launcher: Launcher) -> lis
     if layer.kind != "gekkofwd":
         return comment(f"give this job {_nodes(count)}, as the site's guide describes")
     if count == 0:
-        return [
-            "unset LIBGKFS_FORWARDING_MAP_FILE",
-            *comment("and start the program without libgkfs_intercept.so"),
-        ]
+        return ["unset LIBGKFS_FORWARDING_MAP_FILE", *comment("and start the program without libgkfs_intercept.so")]
     return [
         *comment(
             f"GekkoFWD, on {_nodes(count)} in addition to the {nodes} compute nodes, from a folder that all nodes see:"

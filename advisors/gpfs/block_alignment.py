@@ -49,9 +49,7 @@ class BlockAlignment(BlockRule):
         large = [written for written in files if written.usual >= self.min_transfer]
         if not large:
             return f"the shared files are written in pieces below {format_bytes(self.min_transfer)}"
-        crossing = [
-            written for written in large if written.usual % written.block and written.block % written.usual
-        ]
+        crossing = [written for written in large if written.usual % written.block and written.block % written.usual]
         if not crossing:
             return "the usual writes of the large shared files fit the blocks"
         return [_finding(written, profile, system) for written in crossing]

@@ -15,13 +15,7 @@ if TYPE_CHECKING:
     from vani.schema.system import System
 
 _FORMATS: Final = frozenset({"hdf5", "netcdf"})
-_SETS_FILL: Final = (
-    "H5Pset_fill_time",
-    "nc_set_fill",
-    "nc_def_var_fill",
-    "ncmpi_set_fill",
-    "ncmpi_def_var_fill",
-)
+_SETS_FILL: Final = ("H5Pset_fill_time", "nc_set_fill", "nc_def_var_fill", "ncmpi_set_fill", "ncmpi_def_var_fill")
 
 # Our choice: headers are the rest.
 _NEARLY_ALL: Final = 0.9

@@ -118,9 +118,7 @@ def evidence(group: Sequence[Case]) -> list[Evidence]:
         if file.stride is not None:
             sizes.append(Evidence(f"{where}.stride", file.stride))
         elif case.size_from == "distance" and file.io.access_pattern is not None:
-            sizes.append(
-                Evidence(f"{where}.io.access_pattern.consecutive", file.io.access_pattern.consecutive)
-            )
+            sizes.append(Evidence(f"{where}.io.access_pattern.consecutive", file.io.access_pattern.consecutive))
     disk, prefix = group[0].place.figures, group[0].place.prefix
     if disk is not None:
         rate = disk.bandwidth_per_target.read if group[0].reads else disk.bandwidth_per_target.write
@@ -130,7 +128,5 @@ def evidence(group: Sequence[Case]) -> list[Evidence]:
             Evidence(f"{prefix}.bandwidth_per_target.{direction}", rate),
         ]
         if (rule := group[0].layout.rule) is not None:
-            sizes.append(
-                Evidence(f"{prefix}.striping_rules[{disk.striping_rules.index(rule)}].above", rule.above)
-            )
+            sizes.append(Evidence(f"{prefix}.striping_rules[{disk.striping_rules.index(rule)}].above", rule.above))
     return sizes

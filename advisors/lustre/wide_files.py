@@ -98,9 +98,7 @@ class WideFiles(FolderRule):
                 "node writes one: see LUS003"
             )
         nodes = min(at_once, known_nodes or at_once)
-        curve = stripe_count.nearest_curve(
-            disk.stripe_curves, nodes=nodes, collective=False, reads=False, own=True
-        )
+        curve = stripe_count.nearest_curve(disk.stripe_curves, nodes=nodes, collective=False, reads=False, own=True)
         if (why := self._why_not(items, at_once, nodes, is_measured=curve is not None)) is not None:
             return why
         smallest = min(extent(item.file) or 1 for item in items)

@@ -287,7 +287,7 @@ class Polling(SearchPattern, FilePattern):
     """A process looks again and again whether there is something new.
 
     Definition
-        Each process, at least 100 times, opens or stats a file with less than 64 KiB to read, or reads at its end
+        Each process, at least 100 times, opens or stats a file of less than 64 KiB, or reads at its end
         without data, and writes or flushes it in less than half of these; or looks up one of a few names, or a missing
         one, as often
     Why
@@ -308,7 +308,7 @@ class Polling(SearchPattern, FilePattern):
         io = item.io
         looks = item.file.opens + (io.metadata_kinds.stat.count if io.metadata_kinds is not None else 0)
         distinct = io.footprint.read if io.footprint.read is not None else io.bytes.read
-        if (distinct or 0) >= SMALL:
+        if max(distinct or 0, item.file.size or 0) >= SMALL:
             # A process that waits for new data reads at the end of the file and gets no bytes.
             looks = 0
         looks += _empty_reads(io)

@@ -52,11 +52,7 @@ class SizeDistribution(FolderRule):
 
     id = "PFL001"
     settles = "layout"
-    sources = (
-        "Lustre manual, progressive file layouts",
-        "Tarazu, section 2.3 and table 8",
-        "lfs-setstripe(1)",
-    )
+    sources = ("Lustre manual, progressive file layouts", "Tarazu, section 2.3 and table 8", "lfs-setstripe(1)")
 
     # Our choice: rules for single files are better for fewer files.
     min_files = 8
@@ -203,9 +199,7 @@ def _gain(
     )
 
 
-def _compared(
-    layout: Layout, sizes: list[int], targets: int
-) -> list[dict[str, str | int | float | bool | None]]:
+def _compared(layout: Layout, sizes: list[int], targets: int) -> list[dict[str, str | int | float | bool | None]]:
     """Stripes and fullest objects, of the largest and of all files, for this layout and Tarazu's configurations."""
     components: list[dict[str, str | int | float | bool | None]] = []
     alike = Counter(sizes)

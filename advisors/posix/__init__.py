@@ -79,9 +79,7 @@ class OverlappingRule(Rule):
         if overlapping.pauses < self.min_pauses * overlapping.moves:
             return f"{app.name} hardly pauses between its {'reads' if self.reads else 'writes'}"
         if overlapping.hidden_s < self.min_share * seconds(app.runtime_s):
-            return (
-                f"less than {format_share(self.min_share)} of {app.name} is {verb} that fits into its pauses"
-            )
+            return f"less than {format_share(self.min_share)} of {app.name} is {verb} that fits into its pauses"
         if any(name.startswith(self.asynchronous) for name in functions_of(app, profile)):
             return f"{app.name} calls asynchronous functions already"
         return self.objection(app, profile)

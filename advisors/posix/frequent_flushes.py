@@ -28,11 +28,12 @@ class FrequentFlushes(Rule):
         readers of the complete file.
     Recommends
         If there are `min_per_write` flushes per write, or each writer flushes a file `min_flushes` times, at most
-        `max_bytes` each: write pieces of 4 MiB, and flush once, before the file is closed, or once for several steps;
-        for a database, one transaction for many changes. If the source counts the time of flushes with that of writes,
-        this is reported without a gain, and flushes per write decide. If files are flushed once already and flushing
-        `min_bytes` or more still takes `min_time` of the I/O time: write them to storage near the nodes that survives a
-        failure and copy them in the background (BB003), or flush in a thread while the program computes.
+        `max_bytes` each, or mapped memory `min_mapped` times: write pieces of 4 MiB, and flush once, before the file is
+        closed, or once for several steps; for a database, one transaction for many changes. If the source counts the
+        time of flushes with that of writes, this is reported without a gain, and flushes per write decide. If files are
+        flushed once already and flushing `min_bytes` or more still takes `min_time` of the I/O time: write them to
+        storage near the nodes that survives a failure and copy them in the background (BB003), or flush in a thread
+        while the program computes.
     Stays silent when
         Nothing is flushed, or rarely.
     Source
@@ -59,6 +60,8 @@ class FrequentFlushes(Rule):
     min_per_write = 0.5
     # Our choice: fewer flushes are headers and trailers.
     min_flushes = 8
+    # Our choice, as for the pattern: fewer are the ends of steps.
+    min_mapped = 100
     # Our choice: a flush of more waits for the bytes, as the last one would.
     max_bytes = 64 * MiB
     # Our choice: most of the I/O time, and more than a database or a log.
@@ -66,7 +69,9 @@ class FrequentFlushes(Rule):
     min_bytes = 16 * MiB  # see min_time
 
     def check(self, profile: Profile, system: System) -> Verdict:  # noqa: ARG002 - applies on every machine
-        flushed = data_files(profile, lambda file: bool(file.io.ops.sync))
+        mapped = {path for entry in profile.unseen or () if entry.kind == "memory_mapped" for path in entry.files}
+        # A folder is flushed with the files in it.
+        flushed = data_files(profile, lambda f: bool(f.io.ops.sync and (f.writers or f.path in mapped)))
         if not flushed:
             return "no file that is read or written is flushed"
         often = [item for items in alike(flushed) if not self._why_rare(Group(None, "", items)) for item in items]
@@ -94,6 +99,10 @@ class FrequentFlushes(Rule):
     def _why_rare(self, group: Group) -> str:
         """Why these files are not flushed again and again; empty if they are."""
         flushes, writes = _flushes(group), group.scaled("io.ops.write", "writes")
+        if not any(item.file.writers for item in group.items):
+            # Stores in mapped memory are no calls, and some come before each flush (msync).
+            mapped = f"fewer than {format_count(int(self.min_mapped))} times, of mapped memory"
+            return mapped if flushes < self.min_mapped else ""
         by_writer = "" if _is_hidden(group) else f"fewer than {self.min_flushes:g} times by each writer and "
         few = min(self.min_per_write * writes, self.min_flushes * group.writers if by_writer else writes)
         reasons = {
@@ -147,7 +156,10 @@ _APART = (
 
 def _often(group: Group) -> Finding:
     flushes, writes = _flushes(group), round(group.scaled("io.ops.write", "writes"))
-    size = round(group.scaled("io.bytes.written", "written") / writes)
+    size = round(group.scaled("io.bytes.written", "written") / writes) if writes else None
+    of = f"for {format_count(writes)} writes to {group.words}, {format_bytes(size)} on average,"
+    if not writes:
+        of = f"(msync) of {group.words}, which the program maps into memory,"
     spent, once, hidden = _spent(group), min(flushes, group.writers), _is_hidden(group)
     # The cost of a flush without the bytes that it waits for is unknown; half is assumed.
     gain = Gain.at_best(
@@ -160,18 +172,24 @@ def _often(group: Group) -> Finding:
     )
     return Finding(
         **group.affected,
-        reason=f"{format_count(flushes)} flushes for {format_count(writes)} writes to {group.words}, "
-        f"{format_bytes(size)} on average, {'take, with these writes, ' if hidden else 'take '}{format_seconds(spent)} "
-        f"of the run. Each flush waits until the data is on disk." + (_APART if hidden else ""),
-        advice=f"Requests of {LARGE // MiB} MiB and one flush before the file is closed keep the closed file as safe.",
+        reason=f"{format_count(flushes)} flushes {of} {'take, with these writes, ' if hidden else 'take '}"
+        f"{format_seconds(spent)} of the run. Each flush waits until the data is on disk." + (_APART if hidden else ""),
+        advice=f"Requests of {LARGE // MiB} MiB and one flush before the file is closed keep the closed file as safe."
+        if writes
+        else "One for many records, or before the mapping ends, keeps the closed file as safe.",
         confidence=0.6,
         touched_s=spent,
         recommended={"flushes": "once per file", "request_bytes": LARGE},
-        current={"flushes_per_write": flushes / writes, "write_bytes": size},
+        current={"flushes": flushes} if not writes else {"flushes_per_write": flushes / writes, "write_bytes": size},
         evidence=group.figures(*_FIGURES),
         gain=None if hidden else gain,
+        precedes=frozenset({"request-size"}),
         apply=f"in the program: collect {LARGE} bytes, write them, and call fsync(fd) once, right before close(fd);\n"
-        "  where each record must survive a crash, write the records of several steps with one flush",
+        "  where each record must survive a crash, write the records of several steps with one flush;\n"
+        "  MPI-IO: MPI_File_sync(file) after several steps, or MPI_File_close alone"
+        if writes
+        else "in the program: msync(address, length, MS_SYNC) once for many records (numpy.memmap: one flush())\n"
+        "  or MS_ASYNC, which starts writing and does not wait; what a crash may lose then is what was not yet written",
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from vani.advisors.data_files import data_files
-from vani.advisors.movers import are_plain, gathers, is_funnel, moves_collectively
+from vani.advisors.movers import are_plain, gathers, is_funnel, may_gather, moves_collectively
 from vani.advisors.placement import slow_targets
 from vani.advisors.rule import Answer, Evidence, Finding, Gain, Rule, Target, Verdict, figures
 from vani.models.run_time import seconds
@@ -84,6 +84,8 @@ class Imbalance(Rule):
         moves_most = 2 * balance.busiest_bytes >= (app.io.bytes.total or 0)
         if gathers(app, profile) and (balance.writing_processes < app.processes or moves_most):
             return f"aggregators write for the others in collective calls of {app.name}: see MIO002"
+        if may_gather(app, profile) and (self._is_uneven(balance) or _moves_more(balance)):
+            return f"all ranks of {app.name} open what few write, as aggregators of collective calls do, see MIO002"
         if moves_collectively(app, profile) and (self._is_uneven(balance) or _moves_more(balance)):
             return f"aggregators move the bytes of the others in collective calls of {app.name}: see MIO002"
         inputs = data_files(profile, lambda file: app.name in file.apps and file.readers == 1 and not file.writers)

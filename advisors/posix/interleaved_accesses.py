@@ -121,7 +121,7 @@ def _finding(group: Group, shared: list[_Shared], unit: int, known: tuple[Eviden
     first, before = shared[0], group.data_s(shared)
     usual = first.sizes.p50 if first.sizes else None
     spacing = (
-        f"neighbours' pieces are {format_bytes(first.distance)} apart"
+        f"neighbours' pieces begin {format_bytes(first.distance)} apart"
         if first.distance
         else "their pieces are at no constant distance"
     )
@@ -143,11 +143,16 @@ def _finding(group: Group, shared: list[_Shared], unit: int, known: tuple[Eviden
         evidence=[*(figure for access in shared[:3] for figure in access.figures(*_FIGURES)), *known],
         gain=aggregated("data_time_s", before, [access.row for access in shared], first, system),
         apply="in the program, all processes of the communicator together, with the hint romio_cb_write "
-        f"(romio_cb_read) enable:\n{calls}\n"
+        f"(romio_cb_read) enable:\n{calls}\n{_IN_A_VIEW if first.distance else _AT_OFFSETS}"
         f"or gather the pieces of a node in one process, which moves multiples of {unit} bytes from such offsets on",
     )
 
 
-_FIGURES = (
-    "path", "{users}", "io.transfer_size.{kind}.p50", "io.access_pattern.consecutive", "io.busy_s.{kind}",
+_IN_A_VIEW = (
+    "  many pieces in one call: MPI_Type_vector or MPI_Type_create_subarray, and MPI_File_set_view before it\n"
 )
+_AT_OFFSETS = (
+    "  many records in one call, at offsets of each process (MPI_Exscan of their sizes); a shared file pointer\n"
+    "  (MPI_File_write_shared) locks a hidden file for each call\n"
+)
+_FIGURES = ("path", "{users}", "io.transfer_size.{kind}.p50", "io.access_pattern.consecutive", "io.busy_s.{kind}")

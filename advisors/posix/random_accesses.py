@@ -151,16 +151,21 @@ class RandomAccesses(Rule):
                 "low: a cache has them already, high: all of it",
             )
         lines = ["in the program: collect requests, sort them by offset, join neighbours, then read or write"]
-        if node_local is not None:
+        times, size = max(map(_rewritten, group.items))
+        if times:
+            lines = [
+                f"in the program: {format_count(times)} writes of {format_bytes(size)} go to the same place, between "
+                "others: keep that part\n  (a header, a counter, a pointer to the end) in memory, and write it once at "
+                "the end or after many records;\n  each seek back also empties the buffer of stdio"
+            ]
+        elif node_local is not None:
             lines += ["  or read the file into memory once and access it there"]
             path, copy = quoted_path(group.items[0].path), quoted_path(node_local)
             if path and copy and not group.items[0].file.writers:
-                lines += [
-                    "or without changing it, once on every node, then name the copy:",
-                    f"  cp {path} {copy}/",
-                ]
+                lines += ["or without changing it, once on every node, then name the copy:", f"  cp {path} {copy}/"]
         return Finding(
             **group.affected,
+            direction="" if group.total("io.ops.read") else "write",
             reason=f"{format_share(share)} of {format_count(operations)} accesses to {group.words} "
             "are at random offsets, in requests too small for disks."
             + (
@@ -176,6 +181,17 @@ class RandomAccesses(Rule):
             gain=gain,
             apply="\n".join(lines),
         )
+
+
+def _rewritten(item: data_files.Item) -> tuple[int, int]:
+    """Number of writes that only rewrite the same few bytes, and their size; (0, 0) if these are no large part."""
+    io, sizes = item.io, item.io.transfer_size.write
+    again = (io.bytes.written or 0) - (io.footprint.written or 0)
+    for size, count in (sizes.common if sizes is not None else None) or ():
+        # Nearly all writes of this size go where one went before.
+        if 4 * count >= io.ops.write and abs(again - size * count) <= 0.1 * size * count and io.footprint.written:
+            return count, size
+    return 0, 0
 
 
 _WHOLE: Final = (

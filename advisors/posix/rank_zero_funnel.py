@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Final
 from vani.advisors import movers
 from vani.advisors.commands import language_of
 from vani.advisors.data_files import data_files
+from vani.advisors.floors import UNKNOWN_RATES
 from vani.advisors.rule import Answer, Finding, Gain, Rule, Target, Value, Verdict, figures
 from vani.models.run_time import seconds
 from vani.models.savings import PROCESS_RATE
+from vani.schema.damage import overhead_of
 from vani.units import format_bytes, format_count, format_rate, format_seconds
 
 if TYPE_CHECKING:
@@ -135,6 +137,7 @@ class RankZeroFunnel(Rule):
                 else _COLLECTIVELY
             ),
             files=frozenset(item.path for item in outputs),
+            precedes=frozenset({"waiting"}),
         )
 
     def _gain(self, app: App, path: str, profile: Profile, system: System) -> Gain | None:
@@ -150,13 +153,16 @@ class RankZeroFunnel(Rule):
         offered = min(app.processes * PROCESS_RATE, nodes * self.node_rate, disk_rate)
         before = app.io.busy_s.write
         after = min(before, (app.io.bytes.written or 0) / offered)
-        return Gain.at_best(
+        return Gain(
             "write_time_s",
             before,
             # Small writes stay small in parallel, so only the number of writers counts, at least a handful.
-            after=max(after, before / self.min_processes),
-            best=after,
+            after_s=max(after, before / self.min_processes),
+            best_s=after,
+            worst_s=before,
             method=f"expected: as fast as {int(self.min_processes)} processes; high: the bytes at "
             f"{format_rate(offered)}, what processes, nodes and file system offer; low: the same file and folder "
             "serve all writers",
+            # Times that the tracer lengthened decide nothing about what others can write.
+            why_no_number=UNKNOWN_RATES if overhead_of(profile) is not None else "",
         )

@@ -6,7 +6,7 @@ import posixpath
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from vani.advisors.commands import comment, quoted_path, text_literal
+from vani.advisors.commands import Language, comment, language_of, quoted_path, text_literal
 from vani.advisors.data_files import Item, is_software, only
 from vani.advisors.rule import Finding, Gain, Rule, Verdict, known_figures
 from vani.models.run_time import of_files_s, seconds
@@ -57,8 +57,8 @@ class ReadByAll(Rule):
     min_readers = 4
     # Nearly all: in CM1's real trace, 1,279 of 1,280 processes open a file.
     min_share = 0.9
-    # 40 processes per node, each with a copy, take 1 % of Lassen's 256 GB per node (Vani paper, table VIII).
-    max_bytes = 64 * MiB
+    # 40 processes per node, each with a copy, take 4 % of Lassen's 256 GB per node (Vani paper, table VIII).
+    max_bytes = 256 * MiB
     # More files in a folder are samples to read one after another, not a configuration that all processes need at
     # once. CM1 has one file, its mini-app two (general knowledge: programs have a handful).
     max_files = 16
@@ -132,7 +132,9 @@ class ReadByAll(Rule):
             gain=self._gain(file, size, spent, system)
             or "supply a rate per target or per server, as one process alone reads it (--system; "
             "`vani systems detect --measure`)",
-            apply=_commands(file, size, system),
+            apply=_commands(file, size, system, language_of(None, profile)),
+            # The lines include a copy on each node.
+            removes=frozenset({"location"}), precedes=frozenset({"opening", "request-size"}),
         )
 
     def _gain(self, file: FileEntity, size: int, spent: float, system: System) -> Gain | None:
@@ -186,16 +188,21 @@ def _equal_part(file: FileEntity) -> int | None:
     return requested // file.readers
 
 
-def _commands(file: FileEntity, size: int, system: System) -> list[str]:
+def _commands(file: FileEntity, size: int, system: System, language: Language | None) -> list[str]:
     name = text_literal(file.path)
     lines = comment(
-        "in the program: read on rank 0, send to all\n"
+        "in the program (Fortran): read on rank 0, once, send to all\n"
+        "  if (rank == 0) read(unit, nml=settings)\n"
+        "  call MPI_Bcast(values, count, MPI_REAL8, 0, MPI_COMM_WORLD, ierror)"
+        if language == "Fortran"
+        else "in the program: read on rank 0, send to all\n"
         "  if (rank == 0) {\n"
         f"    int fd = open({name}, O_RDONLY);\n"
         f"    n = read(fd, buffer, {size});  close(fd);\n"
         "  }\n"
         "  MPI_Bcast(&n, 1, MPI_LONG, 0, MPI_COMM_WORLD);\n"
-        "  MPI_Bcast(buffer, n, MPI_BYTE, 0, MPI_COMM_WORLD);"
+        "  MPI_Bcast(buffer, n, MPI_BYTE, 0, MPI_COMM_WORLD);\n"
+        "where a process needs a part alone: MPI_File_read_at_all of it, or MPI_Scatterv in place of MPI_Bcast"
     )
     near = system.node_local()
     path = quoted_path(file.path)

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from vani.advisors import data_files
+from vani.advisors.commands import Language, code_lines, language_of
 from vani.advisors.folder_table import Search, searches
 from vani.advisors.rule import Evidence, Finding, Gain, Rule, Target, Verdict, figures
 from vani.models.io_time import lookup_share
 from vani.models.run_time import seconds
-from vani.units import MiB, format_count, format_number, format_share
+from vani.units import MiB, counted, format_count, format_number, format_share
 
 if TYPE_CHECKING:
     from vani.schema.profile import App, Profile
@@ -38,18 +38,23 @@ _SEARCHES: Mapping[Search, tuple[str, str]] = {
         "  keep a set of finished results in memory, or one file with their names, instead of a stat for each",
     ),
     "polling": (
-        "query a name again and again until it appears, as a program does that waits for a flag",
-        "wait longer between two looks, and double the pause each time; or wait without the file system:\n"
+        "query a name again and again, as a program does that looks for a flag",
+        "look less often, every N steps or seconds, and on one process (INQUIRE or stat of a STOP file);\n"
+        "  a program that waits doubles the pause each time, or waits without the file system:\n"
         "  a message of MPI, a dependency of jobs (sbatch --dependency), a pipe or a socket",
     ),
 }
 """Purpose of look-ups and the remedy, by kind of search."""
 
-_ONCE = (
-    "in the program:\n"
-    "  open each file once, on the processes that read or write it, and close it after the last access;\n"
-    "  stat on one process and broadcast the result"
-)
+_ONCE: Mapping[Language, str] = {
+    "C": "fd = open(name, flags);     // before the loop, on the processes that read or write\n"
+    "for (...) write(fd, ...);   // in C++ std::ofstream file(name); before the loop\nclose(fd);",
+    "Fortran": "open(newunit=unit, file=name, ...)   ! before the loop\nwrite(unit) record\n"
+    "close(unit)                          ! after it; flush(unit) where readers follow the run",
+    "Python": "with open(name, mode) as file:   # around the loop; logging: one FileHandler for the run,\n"
+    "and of several processes a QueueHandler each and one QueueListener, which writes",
+    "Shell": "for ...; do ...; done >> FILE    # redirect the loop, not each command in it; or exec 3>> FILE and >&3",
+}
 _RECREATED = (
     "in the program:\n"
     "  write the whole file less often, after several steps or at the end; or append what is new to a file that stays\n"
@@ -117,11 +122,11 @@ class RedundantOpens(Rule):
         if why is not None:
             return looked_up or why
         mapped = {path for entry in profile.unseen or () if entry.kind == "memory_mapped" for path in entry.files}
-        # What moves by mappings is no read or write.
-        accessed = [item for item in data_files.posix_items(profile) if item.path not in mapped]
+        accessed = data_files.posix_items(profile)
         known = data_files.alike(accessed)
         reopened = {item for items in known if self._reopened(items) for item in items}
-        queried = {item for items in known if self._queried(items) for item in items}
+        # What moves by mappings is no read or write.
+        queried = {item for items in known if self._queried(items) for item in items if item.path not in mapped}
         items = [item for item in accessed if item in reopened or item in queried]
         if not items:
             return looked_up or "each process opens a file about once for reading and once for writing"
@@ -144,11 +149,11 @@ class RedundantOpens(Rule):
             findings.append(
                 Finding(
                     target=Target("directory", row.folder, profile.apps[0].name if len(profile.apps) == 1 else None),
-                    reason=f"{format_count(row.calls)} look-ups of {format_count(row.names)} names in {row.folder}"
+                    reason=f"{format_count(row.calls)} look-ups of {counted(row.names, 'name')} in {row.folder}"
                     f"{nothing} take {format_share(share)} of the time of I/O and look-ups: they {what}. Each is a "
                     "request to the metadata server. The gain is not known: supply the time of a run without them.",
                     confidence=0.7,
-                    touched_s=(row.time_s or 0.0) / max(1, profile.workflow.processes),
+                    touched_s=(row.time_s or 0.0) / max(1, sum(app.processes // app.instances for app in profile.apps)),
                     recommended={"lookups": row.names},
                     current={"lookups": row.calls},
                     evidence=figures(row, f"lookups[{at}]", "folder", "calls", "names", "listings", "time_s"),
@@ -165,6 +170,9 @@ class RedundantOpens(Rule):
         data, io = sum(item.requests for item in items), [item.io for item in items]
         if any(item.file.generations for item in items):
             # A file that is replaced by another one is opened and renamed for each.
+            return False
+        if 2 * sum(stats.ops.sync or 0 for stats in io) >= data:
+            # A database queries its files for each transaction: fewer of these are POS010.
             return False
         many = data > 0 and sum(map(_served, items)) >= self.min_metadata * data
         total = sum(seconds(stats.time_s.total) for stats in io)
@@ -215,14 +223,21 @@ class RedundantOpens(Rule):
             evidence=group.figures("path", "opens", "readers", "writers", "io.ops.metadata", "io.busy_s.metadata")
             + _stats(group.app, profile),
             gain=gain,
-            apply=_RECREATED if recreated else _ONCE if reopened else _LOOKED_UP,
+            apply=_RECREATED
+            if recreated
+            else code_lines(_ONCE, language_of(group.app, profile))
+            if reopened
+            else _LOOKED_UP,
             removes=frozenset({"reuse", "order", "read-ahead"} if walked.items else ()),
+            # A buffer collects what a file that stays open is given.
+            precedes=frozenset({"request-size"} if reopened and (walks_s or data <= self.min_metadata * opens) else ()),
         )
 
 
 def _walked(item: data_files.Item) -> bool:
     """True if each open reads the same again, and no more than headers and indices."""
-    return _WALKS * (item.io.footprint.read or math.inf) <= (item.io.bytes.read or 0) <= _MAX_HEADERS * item.file.opens
+    distinct, moved = item.io.footprint.read or float("inf"), item.io.bytes.read or 0
+    return _WALKS * distinct <= moved <= _MAX_HEADERS * item.file.opens
 
 
 def _served(item: data_files.Item) -> float:

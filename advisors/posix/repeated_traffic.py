@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
@@ -12,6 +12,7 @@ from vani.advisors.access_table import joint_files
 from vani.advisors.movers import is_moved_within
 from vani.advisors.rule import Evidence, Finding, Gain, Rule, Target, Value, Verdict, figures
 from vani.advisors.small_requests import usual_at_most
+from vani.models.io_time import in_turn
 from vani.models.run_time import seconds
 from vani.units import KiB, MiB, format_bytes
 
@@ -31,6 +32,19 @@ _IN_FILE_ORDER: Final = (
     "  write all levels, variables or steps that lie side by side in the file in one call\n"
     "  loop in the file's order of dimensions (the last varies fastest in C, the first in Fortran), or transpose\n"
     "  where a library has the buffer, make it larger: H5Pset_sieve_buf_size(fapl, 16777216)"
+)
+
+_EMPTIED: Final[tuple[str, dict[str, Value], str]] = (
+    "each seek empties the stream's buffer, and a whole one is read for a record",
+    {"seeks": "none before the next record"},
+    "in the program: read on without a seek where the next record follows (C++ seekg, C fseek, Python seek)\n"
+    "  or read the data once, before the loop, and take the records from memory",
+)
+_FOR_ALL: Final[tuple[str, dict[str, Value], str]] = (
+    "each of the processes, which run one after another, reads it again",
+    {},
+    "in the script: one run for all items, in place of a process for each, so that the file is read once;\n"
+    "  or copy what the loop reads to the node before it: cp FILE $TMPDIR",
 )
 
 
@@ -87,7 +101,7 @@ class RepeatedTraffic(Rule):
     min_bytes = 16 * MiB
     # As in POS001: small files that this many processes read once each are broadcast.
     broadcast_readers = 4
-    broadcast_bytes = 64 * MiB  # see broadcast_readers
+    broadcast_bytes = 256 * MiB  # see broadcast_readers
     # Our choice: most of the accesses, which POS005 covers.
     max_random = 0.5
     max_request = 512 * KiB  # see max_random
@@ -110,14 +124,16 @@ class RepeatedTraffic(Rule):
         by_item: defaultdict[data_files.Item, list[Again]] = defaultdict(list)
         for item in known:
             for reads in (True, False):
-                if (traffic := self._again(data_files.Access(item, reads))) is not None:
+                takes_turns = in_turn(profile, item.file.apps)
+                if (traffic := self._again(data_files.Access(item, reads), takes_turns=takes_turns)) is not None:
                     by_item[item].append(traffic)
         findings = []
         named: set[str] = set()
         for group in data_files.by_folder(by_item, profile):
             again = [traffic for item in group.items for traffic in by_item[item]]
             if sum(traffic.moved - traffic.needed for traffic in again) >= self.min_bytes:
-                findings.append(self._of_group(group, again))
+                takes_turns = all(in_turn(profile, item.file.apps) for item in group.items)
+                findings.append(self._of_group(group, again, takes_turns=takes_turns))
                 named.update(name for item in group.items for name in item.file.apps)
         for number, app in enumerate(profile.apps):
             if app.name not in named and (total := self._of_app(app, profile)):
@@ -132,7 +148,7 @@ class RepeatedTraffic(Rule):
             f"{self.min_times:g} times or more"
         )
 
-    def _again(self, access: data_files.Access) -> Again | None:
+    def _again(self, access: data_files.Access, *, takes_turns: bool) -> Again | None:
         file, moved, distinct = access.item.file, access.bytes, access.distinct
         if access.times < self.min_times:
             return None
@@ -147,10 +163,10 @@ class RepeatedTraffic(Rule):
             return None
         needed = distinct
         if access.reads:
-            if self._is_broadcast(file, moved, distinct):
+            if not takes_turns and self._is_broadcast(file, moved, distinct):
                 return None
             # Each reader may need the whole file, and cannot share reads with other apps or nodes.
-            each = distinct * max(1, file.readers)
+            each = distinct * max(1, 1 if takes_turns else file.readers)
             needed = each if moved >= self.min_times * each else distinct
         return Again(access.reads, moved, needed, access.row[2], access)
 
@@ -197,7 +213,7 @@ class RepeatedTraffic(Rule):
                 traffic_found.append(Again(reads, moved, each, seconds(time)))
         return traffic_found
 
-    def _of_group(self, group: data_files.Group, again: list[Again]) -> Finding:
+    def _of_group(self, group: data_files.Group, again: list[Again], *, takes_turns: bool) -> Finding:
         accesses = [traffic.access for traffic in again if traffic.access]
         finding = self._finding(
             group.target,
@@ -205,9 +221,9 @@ class RepeatedTraffic(Rule):
             again,
             group.data_s(accesses),
             [figure for a in accesses[:5] for figure in a.figures("path", "io.bytes.{done}", "io.footprint.{done}")],
-            remedy=_remedy(group.items, again),
+            remedy=_FOR_ALL if takes_turns else _remedy(group.items, again),
         )
-        return replace(finding, files=group.paths)
+        return replace(finding, files=group.paths, precedes=frozenset({"request-size"}))
 
     def _of_whole(self, number: int, app: App, again: list[Again]) -> Finding:
         before, names = 0.0, []
@@ -230,7 +246,12 @@ class RepeatedTraffic(Rule):
     ) -> Finding:
         parts, lines = [], ["in the program:"]
         for reads, verb, todo in (
-            (True, "read", "  read the data once, keep it in memory, and reuse it"),
+            (
+                True,
+                "read",
+                "  read the data once, before the loop, keep it in memory, and reuse it\n"
+                "  (Fortran: an array in place of rewind(unit); or access='stream' and pos= for a single record)",
+            ),
             (False, "written", "  change data in memory, and write it when it is final"),
         ):
             if of_kind := [traffic for traffic in again if traffic.reads is reads]:
@@ -239,8 +260,10 @@ class RepeatedTraffic(Rule):
                 lines.append(todo)
         moved, needed = sum(traffic.moved for traffic in again), sum(traffic.needed for traffic in again)
         why, settings, line = remedy
+        kinds = {traffic.reads for traffic in again}
         return Finding(
             target=target,
+            direction="" if len(kinds) > 1 else "read" if True in kinds else "write",
             reason=f"Of {group}, {' and '.join(parts)}: {why}.",
             confidence=0.6,
             touched_s=before,
@@ -255,11 +278,21 @@ class RepeatedTraffic(Rule):
         )
 
 
-def _remedy(items: Iterable[data_files.Item], again: Iterable[Again]) -> tuple[str, dict[str, Value], str]:
+def _is_emptied(item: data_files.Item) -> bool:
+    """True if a seek comes before nearly each read, and the reads overlap: what a stream has ahead is read again."""
+    io, stride, kinds = item.io, item.file.stride, item.io.metadata_kinds
+    if not stride or kinds is None or item.file.format in {"hdf5", "netcdf"}:
+        return False
+    return 0 < 2 * stride <= (usual_at_most(io.transfer_size.read) or 0) and kinds.seek.count >= 0.9 * io.ops.read
+
+
+def _remedy(items: Sequence[data_files.Item], again: Iterable[Again]) -> tuple[str, dict[str, Value], str]:
     """Why the bytes move again, what to set, and lines for the program; no lines where memory is the remedy."""
     read, written = (sum(traffic.moved for traffic in again if traffic.reads is reads) for reads in (True, False))
     if all(is_moved_within(item.file) for item in items):
         return "a library copies data after a growing object", {"define": "before the first data"}, _DEFINED_FIRST
+    if all(map(_is_emptied, items)):
+        return _EMPTIED
     # In a buffer, as much is written back as was read.
     if min(read, written) >= max(read, written) / 2 and all(item.file.writers == 1 for item in items):
         return "a buffer is read and written back for each piece", {"order": "of the file"}, _IN_FILE_ORDER

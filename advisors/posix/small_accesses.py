@@ -4,22 +4,37 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from vani.advisors import data_files
 from vani.advisors.access_table import layers_of
 from vani.advisors.commands import Language, code_lines, comment, language_of
-from vani.advisors.movers import is_rewritten
+from vani.advisors.movers import FUNNEL_PROCESSES, are_plain, is_rewritten
 from vani.advisors.rule import Finding, Rule, Verdict
-from vani.advisors.small_requests import SMALL, aggregated, part_of_chunk, small_share_of, usual_text
+from vani.advisors.small_requests import (
+    SMALL,
+    aggregated,
+    part_of_chunk,
+    small_share_of,
+    usual_at_most,
+    usual_text,
+)
 from vani.models.savings import LARGE, requests
-from vani.units import MiB, format_bytes, format_count, format_share
+from vani.schema.damage import overhead_of
+from vani.units import KiB, MiB, format_bytes, format_count, format_share
 
 if TYPE_CHECKING:
-    from collections.abc import Container
+    from collections.abc import Container, Mapping
 
-    from vani.schema.profile import FileEntity, Profile
+    from vani.schema.profile import App, FileEntity, Profile
     from vani.schema.system import System
+
+
+class _Run(NamedTuple):
+    """The layers of each file, and whether the tracer made calls longer, so that no gain in seconds is known."""
+
+    layers: Mapping[str, Mapping[str, int]]
+    is_lengthened: bool
 
 
 @dataclass(frozen=True)
@@ -60,7 +75,9 @@ class SmallAccesses(Rule):
         writes it at once; Fortran and Python flush no record automatically.
     Stays silent when
         Requests are large, few, or at random offsets (POS005); sizes are not known; files are shared through MPI-IO
-        (MIO001); or they are journals of a database (POS010), or parts of chunks of HDF5 (HD5004).
+        (MIO001); or they are journals of a database (POS010), or parts of chunks of HDF5 (HD5004). Where the tracer
+        makes calls longer, so that no gain is known: requests of `least_joined` or more follow each other (writes: of
+        one process), and take `cached_s` or less each: the client's cache joins them.
     Source
         Vani paper, section IV (Montage: 90 % of the requests below 4 KB) and IV-D (buffer by granularity). Gain:
         `vani/models/savings.py`.
@@ -89,6 +106,12 @@ class SmallAccesses(Rule):
     min_share = 0.5
     # Our choice: most of the accesses. Only forward accesses can be joined.
     min_ordered = 0.5
+    # The page of a client's cache, and the buffer of stdio. A smaller request costs about as much as a page.
+    least_joined = 4 * KiB
+    # Our choice: a call that waits for a server takes longer, and a copy of less than 64 KiB in memory does not.
+    cached_s = 100e-6
+    # Our choice: fewer small reads of a file of HDF5 are headers.
+    many_objects = 1000
     # Our choice: with one request per process and file, there is nothing to save.
     min_per_user = 2
     # Our choice: with 1 ms each (typical of a busy file system), fewer take less than a quarter of a second.
@@ -98,11 +121,11 @@ class SmallAccesses(Rule):
         accessed = [item for item in data_files.posix_items(profile) if _can_wait(item)]
         if not accessed:
             return "files are journals, parts of chunks, or written as a whole again and again"
-        streams = {path for path, layers in layers_of(profile).items() if "stdio" in layers}
+        run = _Run(layers_of(profile), overhead_of(profile) is not None)
         by_item: defaultdict[data_files.Item, list[Small]] = defaultdict(list)
         for items in data_files.alike(accessed):
             for reads in (False, True):
-                for access in self._small(items, streams, reads=reads):
+                for access in self._small(items, run, reads=reads):
                     by_item[access.item].append(access)
         if not by_item:
             sizes = [item.io.transfer_size for item in accessed]
@@ -118,28 +141,47 @@ class SmallAccesses(Rule):
                 findings.append(self._finding(group, chosen, profile, system))
         return findings or f"no folder's files have {format_count(self.min_operations)} small requests or more"
 
-    def _small(self, items: list[data_files.Item], streams: Container[str], *, reads: bool) -> list[Small]:
+    def _small(self, items: list[data_files.Item], run: _Run, *, reads: bool) -> list[Small]:
         """Small requests in one direction of files judged together; empty unless most are small and in order."""
-        accesses = [access for item in items if (access := self._access(item, reads=reads))]
+        accesses = [access for item in items if (access := self._access(item, run, reads=reads))]
         total = sum(access.all_requests for access in accesses)
         count = sum(access.count for access in accesses)
-        ordered = sum(access.all_requests * self._ordered(access.item, streams) for access in accesses)
+        ordered = sum(access.all_requests * self._ordered(access.item, run) for access in accesses)
         if not count or count < self.min_share * total or ordered < self.min_ordered * total:
             return []
         # A process that reads a small file as a whole has nothing to join.
         return accesses if total >= self.min_per_user * sum(access.users for access in accesses) else []
 
-    def _access(self, item: data_files.Item, *, reads: bool) -> Small | None:
+    def _access(self, item: data_files.Item, run: _Run, *, reads: bool) -> Small | None:
         requests = Small(item, reads, 0.0).all_requests
         share = small_share_of(item.io, int(self.small), reads=reads)
-        return Small(item, reads, share * requests) if requests else None
+        if not requests or (run.is_lengthened and self._is_joined(item, reads=reads)):
+            return None
+        return Small(item, reads, share * requests)
 
-    def _ordered(self, item: data_files.Item, streams: Container[str]) -> float:
+    def _is_joined(self, item: data_files.Item, *, reads: bool) -> bool:
+        """True if the client's cache joins the requests: they follow each other, and no call waited for a server."""
+        access = data_files.Access(item, reads)
+        moved, count, time = access.row
+        pattern, flushes = item.io.access_pattern, item.io.ops.sync or 0
+        # O_DIRECT and O_SYNC pass by the cache.
+        shared = (item.file.processes > 1 and not reads) or bool(item.file.direct_opens or item.file.synchronous_opens)
+        if shared or pattern is None or pattern.consecutive < self.min_ordered or not time:
+            return False
+        # The last request is short, and some find the end of the file.
+        return 1.1 * moved >= self.least_joined * count and time <= self.cached_s * count and 2 * flushes < count
+
+    def _ordered(self, item: data_files.Item, run: _Run) -> float:
         """Lower bound of the share of consecutive requests; 0 if unknown."""
         io, pattern = item.io, item.io.access_pattern
+        own = run.layers.get(item.path, {})
+        only_read = item.file.format in _LIBRARIES and not item.file.writers
+        if only_read and _LIBRARIES.keys().isdisjoint(own) and item.requests >= self.many_objects:
+            # No call of the library shows it: its data sets are small, in the order of the format, not chunks.
+            return float((usual_at_most(io.transfer_size.read) or 0) < self.least_joined)
         if pattern is not None:
             return pattern.consecutive + pattern.sequential
-        if item.path not in streams:
+        if "stdio" not in own:
             return 0.0
         # A stream continues where it was unless it is repositioned, which any metadata operation except an open may do.
         moved = max(0, io.ops.metadata - item.file.opens)
@@ -155,8 +197,12 @@ class SmallAccesses(Rule):
         # The direction of most small requests.
         reads = sum(access.count if access.reads else -access.count for access in small) > 0
         first, layers = group.items[0], layers_of(profile)
+        lines = _lines(first.file, layers.get(first.path, {}), language_of(group.app, profile), reads=reads)
+        if reads and group.app is not None and first.file.processes == 1 and is_parallel(group.app, profile):
+            lines += comment("or each process its own part: MPI_File_read_at_all, in place of sending what one reads")
         return Finding(
             **group.affected,
+            direction="read" if reads else "write",
             reason=f"{format_count(count)} of {format_count(moved)} requests to {group.words} "
             f"({format_share(share)}) have less than {format_bytes(self.small)}, usually "
             f"{usual_text(data_files.Access(first, reads).sizes)}. Pieces of {LARGE // MiB} MiB would need only "
@@ -173,8 +219,13 @@ class SmallAccesses(Rule):
                 )
             ],
             gain=aggregated("data_time_s", before, rows, data_files.Access(first, small[0].reads), system, left=left),
-            apply=_lines(first.file, layers.get(first.path, {}), language_of(group.app, profile), reads=reads),
+            apply=lines,
         )
+
+
+def is_parallel(app: App, profile: Profile) -> bool:
+    """True if the processes of an app are ranks, enough to share work."""
+    return app.processes >= FUNNEL_PROCESSES and not are_plain(app, profile)
 
 
 def _can_wait(item: data_files.Item) -> bool:
@@ -183,6 +234,8 @@ def _can_wait(item: data_files.Item) -> bool:
 
 
 def _lines(file: FileEntity, layers: Container[str], language: Language | None, *, reads: bool) -> list[str]:
+    if file.direct_opens:
+        return comment(f"in the program: open without O_DIRECT; or {LARGE} bytes in each call, of posix_memalign")
     if file.format in _LIBRARIES:
         # The calls of a statically linked library do not appear in a trace.
         return comment(f"in the program: {_LIBRARIES[file.format]}")
@@ -208,6 +261,7 @@ _LIBRARIES: dict[str | None, str] = {
 }
 
 _READS: dict[Language, str] = {
+    "Shell": "one program that reads the file once (awk), in place of a command for each line",
     "C": f"read {LARGE} bytes at once into memory, and take the pieces from there",
     "C++": f"{_SPACE}  file.rdbuf()->pubsetbuf(space, sizeof space);   // before file.open(...)",
     "Fortran": f"read whole arrays; gfortran: export GFORTRAN_UNFORMATTED_BUFFER_SIZE={LARGE} (and _FORMATTED_)",
@@ -222,5 +276,7 @@ _WRITES: dict[Language, str] = {
     "Fortran": "write whole arrays, and no flush(unit) after each record;\n"
     f"gfortran: export GFORTRAN_UNFORMATTED_BUFFER_SIZE={LARGE} (and _FORMATTED_);\n"
     f"Intel: open(..., buffered='yes', blocksize={LARGE})",
-    "Python": f'open(name, "wb", buffering={LARGE}), and no flush() or print(..., flush=True) after each record',
+    "Shell": "for ...; do ...; done | cat >> FILE   # printf and echo write each line at once, cat 64 KiB and more",
+    "Python": f'open(name, mode, buffering={LARGE}), and no flush() or print(..., flush=True) after each record;\n'
+    "logging: logging.handlers.MemoryHandler(1000, target=handler)",
 }

@@ -27,7 +27,8 @@ class WriteThrough(Rule):
         each record must survive a crash, put several records in one write.
     Stays silent when
         No write certainly goes through such a descriptor: the source does not store the flags of opens, or a file is
-        opened with and without them and the source names no descriptors (only strace does); fewer than `min_writes` do.
+        opened with and without them and the source names no descriptors (only strace does); fewer than `min_writes` do;
+        the file is flushed as often (POS010).
     Source
         open(2), section on synchronized I/O. A benchmark that measures storage this way (dd oflag=dsync) needs the
         flag.
@@ -49,6 +50,9 @@ class WriteThrough(Rule):
         items = data_files(profile, lambda file: bool(file.synchronous_writes))
         if not items:
             return "no write is known to go through a descriptor opened with O_SYNC or O_DSYNC"
+        items = [item for item in items if (item.file.synchronous_writes or 0) > (item.io.ops.sync or 0)]
+        if not items:
+            return "files with writes through descriptors with O_SYNC or O_DSYNC are flushed as often: see POS010"
         few = f"{format_count(_writes(Group(None, '', items)))} writes go through descriptors with O_SYNC or O_DSYNC"
         groups = [group for group in by_folder(items, profile) if _writes(group) >= self.min_writes]
         return [*map(_finding, groups)] or f"{few}: fewer than {self.min_writes:g}"
@@ -83,6 +87,7 @@ def _finding(group: Group) -> Finding:
             method=f"the program waits {format_count(once)} times instead of {format_count(writes)}, half of the time "
             "is saved; low: it waits only for the bytes, high: only for the number of writes",
         ),
+        precedes=frozenset({"request-size"}),
         apply=f"in the program: open without O_SYNC and O_DSYNC, collect {LARGE} bytes, write them, and call "
         "fsync(fd)\n  once, right before close(fd); where each record must survive a crash, put several records in "
         "one write",

@@ -164,6 +164,4 @@ class CheckpointInterval(Rule):
 
 
 def _is_named(series: Checkpoints, profile: Profile) -> bool:
-    return any(
-        file.writers and series.app in file.apps and is_checkpoint(file.path) for file in profile.files
-    )
+    return any(file.writers and series.app in file.apps and is_checkpoint(file.path) for file in profile.files)

@@ -184,9 +184,7 @@ def _touched(apps: Sequence[str], profile: Profile) -> float:
 
 def _lines(apps: Sequence[str], ranks: dict[str, int], launcher: Launcher, cores: int | None) -> list[str]:
     if cores is None:
-        lines = comment(
-            "a chain of steps that exchange files, in a separate script, as one step on one node:"
-        )
+        lines = comment("a chain of steps that exchange files, in a separate script, as one step on one node:")
         lines += comment(f"chain.sh runs {', '.join(apps)} one after another")
         return [*lines, launcher.chain.format(app="sh chain.sh")]
     nodes = -(-max(ranks.values()) // cores)

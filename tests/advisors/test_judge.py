@@ -424,6 +424,21 @@ def test_compatible_recommendations_are_kept(other):
     assert resolve([one, other]) == ([other, one], [])
 
 
+def test_a_change_comes_before_what_builds_on_it_whatever_their_times(catalogue_of):
+    kept_open = _judged("AA1", 1, settles="opening", precedes=frozenset({"request-size"}))
+    collected = _judged("BBB1", 5, settles="request-size")
+    elsewhere = _judged("CCC1", 9, settles="request-size", files=("/b",))
+
+    def of(judged):
+        gain = Gain("io_time_s", 20.0, 20.0 - judged.seconds, 0.0, 20.0, "test", why_no_number="test")
+        finding = replace(judged.finding, gain=gain)
+        return type(judged.rule.__name__, (judged.rule,), {"check": lambda *_: [finding]})
+
+    catalogue_of(of(kept_open), of(collected), of(elsewhere))
+    advice = advise(profile(slowest_s=50))
+    assert [item.rule for item in advice.recommendations] == ["CCC1", "AA1", "BBB1"]
+
+
 def test_dropped_recommendation_is_listed_with_its_reason(catalogue_of):
     one, other = _judged("AA1", 1), _judged("BBB1", 5)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from pathlib import Path
 
 import pytest
 
@@ -55,3 +56,9 @@ def test_waiting_for_a_process_has_no_speed_of_the_storage():
     assert [kind_of(name) for name in ("wait4", "futex", "fdatasync", "pread64", "openat")] == [
         None, None, "sync", "read", "metadata",
     ]  # fmt: skip
+
+
+@pytest.mark.skipif(not TRACES, reason="the shared cases are not here")
+def test_the_page_has_the_number_of_traces():
+    page = " ".join((Path(__file__).parents[2] / "docs" / "accuracy.md").read_text().split())
+    assert f"stays on {len(TRACES) - len(DECIDED_BY_TIME)} of {len(TRACES)} traces of strace" in page

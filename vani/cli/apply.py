@@ -68,9 +68,7 @@ class Applied:
         return any(check.is_right is False for check in self.checks)
 
 
-def apply(
-    document: PathLike | Advice | Tuned, settings: ApplySettings | None = None, **fields: Any
-) -> Applied:
+def apply(document: PathLike | Advice | Tuned, settings: ApplySettings | None = None, **fields: Any) -> Applied:
     """Set the layouts that a document recommends, with the script that `vani advise --script` writes.
 
     Parameters

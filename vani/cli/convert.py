@@ -84,17 +84,13 @@ def convert(
             check_call_sites(reader)
     places = []
     with open_executor(settings.scheduler, progress=progress) as executor:
-        executor.check_workers(
-            version=vani.__version__, reads=[r.path for r in readers], writes=target.parent
-        )
+        executor.check_workers(version=vani.__version__, reads=[r.path for r in readers], writes=target.parent)
         for reader in readers:
             name = reader.path.name
             if sum(other.path == reader.path for other in readers) > 1:
                 name += f"-{reader.app}"
             place = target if len(readers) == 1 else target / name
-            write_store(
-                reader, place, version=vani.__version__, executor=executor, call_sites=settings.call_sites
-            )
+            write_store(reader, place, version=vani.__version__, executor=executor, call_sites=settings.call_sites)
             places.append(place)
     return places
 

@@ -175,9 +175,7 @@ def _check_places(output: Path | None, copy: Path | None) -> None:
         if not above.is_dir():
             raise InputError("is not a folder", where=above, todo="name a folder")
         if not os.access(above, os.W_OK | os.X_OK):
-            raise InputError(
-                "cannot be written: this folder is read-only", where=above, todo="name another one"
-            )
+            raise InputError("cannot be written: this folder is read-only", where=above, todo="name another one")
     for path in (output / name for name in _DOCUMENTS if output is not None):
         if os.path.lexists(path):
             raise InputError("is there already, and is not replaced", where=path, todo="name another folder")

@@ -88,9 +88,7 @@ def diff(
     def side(resources: Resources, path_or_profile: PathLike | Profile) -> Side:
         if isinstance(path_or_profile, (str, Path)) and not is_trace(path_or_profile):
             earlier = read_runs(Path(path_or_profile), FILE_COLUMNS, todo="name a profile or a trace")
-            return Side(
-                earlier.source, earlier.runs, all(map(lists_all_files, earlier.runs)), earlier.is_saved
-            )
+            return Side(earlier.source, earlier.runs, all(map(lists_all_files, earlier.runs)), earlier.is_saved)
         figures = figures_of(resources, path_or_profile, FILE_COLUMNS, 1)
         source = Source(path=figures.path, sha256=figures.sha256)
         return Side(source, (figures.tree,), lists_all_files(figures.tree))
@@ -235,9 +233,7 @@ def _date(seconds: float) -> str | None:
 )
 @output_option()
 @quiet_option
-def command(
-    runs: tuple[Path, ...], settings: _Options, kind: str | None, output: Path | None, quiet: bool
-) -> None:
+def command(runs: tuple[Path, ...], settings: _Options, kind: str | None, output: Path | None, quiet: bool) -> None:
     """Show what changed from one run to another, or compare many runs with one line each.
 
     A RUN is a profile, a baseline or a trace (folder or file). Of two runs, files, apps and phases are matched by name;
@@ -254,9 +250,7 @@ def command(
         emit(_table(runs, settings, kind or "text", output, quiet=quiet), output)
 
 
-def _differences(
-    runs: Sequence[Path], settings: _Options, kind: str, output: Path | None, *, quiet: bool
-) -> str:
+def _differences(runs: Sequence[Path], settings: _Options, kind: str, output: Path | None, *, quiet: bool) -> str:
     with working(*runs, quiet=quiet) as progress:
         files = files_of_gate(baselines=None)
         check_outputs([output], chain(runs, scheduler_files(settings.scheduler), files))

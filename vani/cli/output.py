@@ -112,12 +112,7 @@ def progress_bar(*, show: bool) -> Iterator[Progress | None]:
         def render(self, task: Task) -> Text:
             return Text(str(timedelta(seconds=int(task.elapsed or 0.0))), style="progress.elapsed")
 
-    columns = (
-        TextColumn("{task.description:<20}"),
-        BarColumn(),
-        TextColumn("{task.fields[count]:>10}"),
-        Clock(),
-    )
+    columns = (TextColumn("{task.description:<20}"), BarColumn(), TextColumn("{task.fields[count]:>10}"), Clock())
     bar = Progress(*columns, console=console, transient=True)
     # Without a total the bar only pulses: a single piece of work reports no progress.
     task = bar.add_task(_STAGES["decode"], total=None, count="")
@@ -277,9 +272,7 @@ def _check_output(path: Path) -> None:
         raise InputError("is a history: it is not overwritten", where=path, todo="name another file")
     folder = destination(path).parent
     if not folder.is_dir():
-        raise InputError(
-            "cannot be written: its folder does not exist", where=path, todo=f"create {folder} first"
-        )
+        raise InputError("cannot be written: its folder does not exist", where=path, todo=f"create {folder} first")
     if not os.access(folder, os.W_OK | os.X_OK):
         raise InputError("cannot be written: its folder is read-only", where=path, todo="name another one")
 

@@ -152,9 +152,7 @@ def _read(source: PathLike | Profile) -> SavedProfile | Profile:
     return SavedProfile.read(source) if isinstance(source, (str, Path)) else source
 
 
-def _model(
-    source: SavedProfile | Profile,
-) -> tuple[Profile, list[FileSummary] | None, ProfilePart | None]:
+def _model(source: SavedProfile | Profile) -> tuple[Profile, list[FileSummary] | None, ProfilePart | None]:
     """The profile; for a long one in a file, the judged part and the columns of all its files that tables show."""
     if isinstance(source, Profile):
         return source, None, None

@@ -40,9 +40,7 @@ def _number_or_all(value: Any) -> Any:
     return value
 
 
-FileCount = Annotated[
-    Annotated[int, Field(ge=0)] | None, BeforeValidator(_number_or_all), Option(metavar="N|all")
-]
+FileCount = Annotated[Annotated[int, Field(ge=0)] | None, BeforeValidator(_number_or_all), Option(metavar="N|all")]
 """A number of files; None is all of them, which the command line calls `all`."""
 JudgedFileCount = Annotated[
     Annotated[int, Field(ge=1)] | None, BeforeValidator(_number_or_all), Option(metavar="N|all")

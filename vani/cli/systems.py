@@ -113,9 +113,7 @@ def _lustre_of(folder: Path) -> FileSystem:
     return disk
 
 
-def _measured(
-    folder: Path, settings: DetectSettings, *, quiet: bool
-) -> tuple[Measurement, Sequence[StripeCurve]]:
+def _measured(folder: Path, settings: DetectSettings, *, quiet: bool) -> tuple[Measurement, Sequence[StripeCurve]]:
     """Warn the user, request confirmation, and run the tests: rates, and rates of files by their number of targets."""
     size, disk = settings.size, _lustre_of(folder) if settings.sweep else None
     try:

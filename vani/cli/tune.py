@@ -280,9 +280,7 @@ def _tracer_here() -> Literal["recorder", "strace"] | None:
     return None if shutil.which("strace") is None else "strace"
 
 
-def _confirm(
-    tuned: Tuned, profile: PathLike | Profile | None, state: Path, confirm: Callable[[str], bool]
-) -> None:
+def _confirm(tuned: Tuned, profile: PathLike | Profile | None, state: Path, confirm: Callable[[str], bool]) -> None:
     """Let a person confirm that the program runs in copies of its working folder.
 
     Raises
@@ -496,9 +494,7 @@ def _submission(settings: _Options, system: Any) -> Submission | None:
     script, words = settings.job_script, settings.submit_options
     if system is None:
         if script or words or settings.runs_per_job or settings.dry_run:
-            raise click.UsageError(
-                "--job-script, --submit-options, --runs-per-job and --dry-run need --submit"
-            )
+            raise click.UsageError("--job-script, --submit-options, --runs-per-job and --dry-run need --submit")
         return None
     try:
         split = shlex.split(words)
@@ -512,9 +508,7 @@ def _known_session(command: tuple[str, ...], settings: _Options, *, in_job: bool
     if "budget" in settings.model_fields_set:
         raise click.UsageError("a session has its budget already: --more N adds runs to it")
     if command or settings.data:
-        raise click.UsageError(
-            "a session has its command and folder already: give --resume or --show only --state"
-        )
+        raise click.UsageError("a session has its command and folder already: give --resume or --show only --state")
     tuned = tuned_state(settings.state)
     # The log of the earlier jobs already lists their runs.
     for run in [] if in_job else tuned.runs:

@@ -179,9 +179,7 @@ def io_libraries(command: Sequence[str]) -> list[str]:
     return [name for name in libraries if not (is_parallel and re.match(_HDF5, name))]
 
 
-def in_order(
-    candidates: Sequence[Candidate], trials: Sequence[Trial]
-) -> tuple[list[Candidate], list[NotTried]]:
+def in_order(candidates: Sequence[Candidate], trials: Sequence[Trial]) -> tuple[list[Candidate], list[NotTried]]:
     """Candidates proven earlier first, and without those that did not help."""
     proven, others, not_tried = [], [], []
     for candidate in candidates:

@@ -317,9 +317,7 @@ class Storage:
         needed = range(offset // BLOCK, -(-stop // BLOCK))
         return max(self._cached(node, file, block) or 0.0 for block in needed)
 
-    def _moved(
-        self, node: int, file: File, offset: int, size: int, *, reads: bool
-    ) -> dict[tuple[int, int], float]:
+    def _moved(self, node: int, file: File, offset: int, size: int, *, reads: bool) -> dict[tuple[int, int], float]:
         """Completion time of a request on each object."""
         machine, done = self.machine, {}
         self._links[node] = self._busy(self._links[node], size / machine.client_rate)

@@ -338,9 +338,7 @@ def leaves(model: type[Model]) -> tuple[tuple[tuple[str, ...], Leaf], ...]:
 
     The path of a table ends in `*`.
     """
-    return tuple(
-        (tuple(s.name for s in leaf.steps if isinstance(s, Key)), leaf) for leaf in _below(model, ())
-    )
+    return tuple((tuple(s.name for s in leaf.steps if isinstance(s, Key)), leaf) for leaf in _below(model, ()))
 
 
 def _below(model: type[Model], steps: tuple[Step, ...]) -> Iterator[Leaf]:

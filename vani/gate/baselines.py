@@ -275,9 +275,7 @@ def _merged(nodes: Sequence[Any], key: str, names: matching.Names) -> Any:
     known = [node for node in nodes if node is not None]
     if known and all(isinstance(node, Mapping) for node in known):
         keys = dict.fromkeys(name for node in known for name in node)
-        return {
-            name: _merged([None if n is None else n.get(name) for n in nodes], name, names) for name in keys
-        }
+        return {name: _merged([None if n is None else n.get(name) for n in nodes], name, names) for name in keys}
     if key in matching.IDENTITIES and any(isinstance(node, list) for node in known):
         return _merged_entities([node or [] for node in nodes], key, names)
     first = nodes[0]
@@ -354,15 +352,11 @@ def _split(node: Any, present: Sequence[int], number: int) -> Any:
         return node
     if all(isinstance(entity, Mapping) for entity in node):
         inside = [(entity, entity.get(_IN_RUNS, present)) for entity in node]
-        return [
-            _split(entity, run_numbers, number) for entity, run_numbers in inside if number in run_numbers
-        ]
+        return [_split(entity, run_numbers, number) for entity, run_numbers in inside if number in run_numbers]
     return node[present.index(number)]
 
 
-def files_of_gate(
-    policy: PathLike | None = None, *, baselines: Sequence[PathLike] | None = ()
-) -> Iterator[Path]:
+def files_of_gate(policy: PathLike | None = None, *, baselines: Sequence[PathLike] | None = ()) -> Iterator[Path]:
     """The files other than profiles that `check` and `diff` read, and no output may overwrite.
 
     Parameters

@@ -96,13 +96,9 @@ def file_changes(files: Sequence[Mapping[str, Any]], runs: Sequence[Tree], names
         for kind, side, before, after in _of_file(
             file, renamed.get(identity, identity), earlier, names, lists_all=lists_all
         ):
-            alike.setdefault((kind, side, _DIGITS.sub("*", str(identity[0]))), []).append(
-                (file, before, after)
-            )
+            alike.setdefault((kind, side, _DIGITS.sub("*", str(identity[0]))), []).append((file, before, after))
     changes = [_joined(kind, side, rows) for (kind, side, _), rows in alike.items()]
-    return sorted(
-        changes, key=lambda change: (-(change.time_s or 0.0), -len(change.files), min(change.paths))
-    )
+    return sorted(changes, key=lambda change: (-(change.time_s or 0.0), -len(change.files), min(change.paths)))
 
 
 def _renamed(
@@ -394,9 +390,7 @@ class _Known:
         return known is None or judgement.target in known
 
 
-def causes_of(
-    failed: Sequence[Judgement], figures: Figures, runs: Sequence[Tree], names: Names
-) -> list[Cause]:
+def causes_of(failed: Sequence[Judgement], figures: Figures, runs: Sequence[Tree], names: Names) -> list[Cause]:
     """The causes that explain failures, the most expensive first. Each failure has at most one."""
     if not runs or not failed:
         return []

@@ -110,9 +110,7 @@ def _place(
 
 
 def _not_compared(check: ChangeCheck, match: Match, why: str) -> Pending:
-    return Pending(
-        "fail" if check.required else "unknown", match.trail, 0.0, partial(_unknown, check, match, why)
-    )
+    return Pending("fail" if check.required else "unknown", match.trail, 0.0, partial(_unknown, check, match, why))
 
 
 def _why_gone(match: Match, figures: Figures) -> str:
@@ -286,9 +284,7 @@ def _factor(value: float) -> str:
     return format_number(value, 2) if value < 100 else "100 or more"
 
 
-def _summary(
-    compared: Sequence[_Compared], level: float, count: float, false_alarms: float
-) -> schema.Times | None:
+def _summary(compared: Sequence[_Compared], level: float, count: float, false_alarms: float) -> schema.Times | None:
     """The comparison of all times in one sentence; None if none was compared by its noise."""
     timed = [(place, effect) for place in compared if (effect := place.effect(level, count)) is not None]
     if not timed:

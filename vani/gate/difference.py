@@ -175,9 +175,7 @@ def compare(a: Side, b: Side, *, strip: Sequence[str] = (), version: str) -> Dif
         _figure(text, unit, *([_figure_value(text, run) for run in side.runs] for side in (a, b)))
         for text, (unit, _) in KEY_FIGURES.items()
     ]
-    return Diff(
-        version=version, a=a.source, b=b.source, figures=figures, counts=counts, differences=differences
-    )
+    return Diff(version=version, a=a.source, b=b.source, figures=figures, counts=counts, differences=differences)
 
 
 def _figure(text: str, unit: KeyUnit, a: Sequence[Any], b: Sequence[Any]) -> KeyFigure:
@@ -317,9 +315,7 @@ class _Comparison:
             known = [value for value in map(number, old) if value is not None]
             limits = limits_of(known, relative=tolerance.relative, absolute=tolerance.absolute)
             change = (b - a) / abs(a) if a else None
-            yield self._difference(
-                place, leaf.dimension, (a, b), _status(b, limits, tolerance.direction), change
-            )
+            yield self._difference(place, leaf.dimension, (a, b), _status(b, limits, tolerance.direction), change)
 
     def _left_out(self, before: Any, after: Any) -> bool:
         """True if a value is null in a saved baseline, which omits some values of its profile."""

@@ -224,9 +224,7 @@ class _Compiler:
         except ValueError as error:
             raise self._explained(error, *place) from None
 
-    def _quantity(
-        self, given: float | str | None, dimensions: set[Dimension], *place: str | int
-    ) -> float | None:
+    def _quantity(self, given: float | str | None, dimensions: set[Dimension], *place: str | int) -> float | None:
         if given is None:
             return None
         if not isinstance(given, str):
@@ -242,17 +240,13 @@ class _Compiler:
             raise self._error(str(error), f"change {place[-1]}", *place) from None
         wrong = [dimension for dimension in dimensions if not quantity.fits(dimension)]
         if wrong or quantity.value < 0:
-            problem = (
-                "is negative" if quantity.value < 0 else f"is {quantity.meaning()}, which does not fit here"
-            )
+            problem = ("is negative" if quantity.value < 0 else f"is {quantity.meaning()}, which does not fit here")
             raise self._error(f"{place[-1]} {given!r} {problem}", f"change {place[-1]}", *place)
         return quantity.value
 
     def _explained(self, error: ValueError, *place: str | int) -> DocumentError:
         problem = str(error)
-        todo = (
-            "docs/check.md describes the paths" if isinstance(error, attributes.AttributeSyntaxError) else ""
-        )
+        todo = ("docs/check.md describes the paths" if isinstance(error, attributes.AttributeSyntaxError) else "")
         if isinstance(error, attributes.UnknownAttributeError):
             problem, _, todo = problem.partition("; ")
         return self._error(problem, todo, *place)
@@ -375,9 +369,7 @@ def is_there(path: Path) -> bool:
         return True
     if not os.path.lexists(path):
         return False
-    problem = (
-        "is a directory" if path.is_dir() else "is a broken link" if path.is_symlink() else "is not a file"
-    )
+    problem = ("is a directory" if path.is_dir() else "is a broken link" if path.is_symlink() else "is not a file")
     raise InputError(problem, where=path, todo="remove it, or replace it by a file")
 
 
@@ -413,9 +405,7 @@ def _refuse_near(tree: Mapping[str, Any], text: str, path: Path) -> None:
             near = "check"
         if near is not None:
             where = f"{path}:{TOML.line_of(text, (name,))}"
-            raise DocumentError(
-                f"unknown key {name!r} at the top", where=where, todo=f"did you mean {near!r}?"
-            )
+            raise DocumentError(f"unknown key {name!r} at the top", where=where, todo=f"did you mean {near!r}?")
 
 
 def _upwards(start: Path) -> list[Path]:

@@ -121,9 +121,7 @@ def _done(phase: Phase) -> str:
     if phase.kind == "metadata":
         return _of_metadata(phase)
     sides = {"read": ("read",), "write": ("written",)}.get(phase.kind, ("written", "read"))
-    return " and ".join(
-        f"{format_bytes(data[side])} {side}" for side in sides if data[side] or len(sides) == 1
-    )
+    return " and ".join(f"{format_bytes(data[side])} {side}" for side in sides if data[side] or len(sides) == 1)
 
 
 def _mostly(phase: Phase) -> str:

@@ -68,9 +68,7 @@ def to_github(check: Check, **_: object) -> str:
         text = f"{len(left)} more: {rest}" if left else ""
         if unknown:
             text += f"{'; ' if text else ''}{unknown} could not be judged"
-        lines.append(
-            _command("notice", {"title": "vani check"}, f"{text}. The job's summary has all of them.")
-        )
+        lines.append(_command("notice", {"title": "vani check"}, f"{text}. The job's summary has all of them."))
     return "".join(line + "\n" for line in lines)
 
 
@@ -249,12 +247,7 @@ def to_junit(check: Check, *, version: str) -> str:
 
 
 def _properties(suite: ET.Element, check: Check, version: str) -> None:
-    known = {
-        "vani": version,
-        "profile": check.profile.path,
-        "verdict": check.verdict,
-        "fail_on": check.fail_on,
-    }
+    known = {"vani": version, "profile": check.profile.path, "verdict": check.verdict, "fail_on": check.fail_on}
     if check.damage is not None:
         known["damage"] = check.damage
     properties = ET.SubElement(suite, "properties")
@@ -388,9 +381,7 @@ def to_sarif(check: Check, *, version: str) -> str:
         *(judgement for judgement in check.judgements if judgement.status == "excepted"),
     ]
     rules = _rules([*check.judgements, *results])
-    notes = [
-        _unknown(check, judgement, rules) for judgement in check.judgements if judgement.status == "unknown"
-    ]
+    notes = [_unknown(check, judgement, rules) for judgement in check.judgements if judgement.status == "unknown"]
     if len(results) > MAX_RESULTS:
         text = f"{len(results) - MAX_RESULTS} results are left out: code hosts take {MAX_RESULTS}"
         notes.append({"level": "warning", "message": {"text": text}})
@@ -425,9 +416,7 @@ def _rules(judgements: Iterable[Judgement]) -> Rules:
     first: dict[str, Judgement] = {}
     for judgement in judgements:
         first.setdefault(judgement.check, judgement)
-    return {
-        name: (i, _rule(_rule_id(name), first[name])) for i, name in enumerate(sorted(first)[:MAX_RESULTS])
-    }
+    return {name: (i, _rule(_rule_id(name), first[name])) for i, name in enumerate(sorted(first)[:MAX_RESULTS])}
 
 
 def _rule_id(name: str) -> str:
@@ -569,10 +558,7 @@ def advice_to_sarif(advice: Advice, *, version: str, pages: Mapping[str, str]) -
         }
         for silent in advice.no_recommendation
     ]
-    properties: dict[str, Any] = {
-        "profile": advice.profile.model_dump(),
-        "system": advice.system.model_dump(),
-    }
+    properties: dict[str, Any] = {"profile": advice.profile.model_dump(), "system": advice.system.model_dump()}
     invocation = None
     if advice.damage is not None:
         properties["damage"] = one_line(advice.damage)

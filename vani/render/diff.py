@@ -17,9 +17,7 @@ MAX_LISTED: Final = 20
 
 _MAX_ALIKE: Final = 3
 # Sizes have several quantiles, which usually change together.
-_QUANTILES: Final = re.compile(
-    r"(.*\.(?:transfer_size\.(?:read|write)|size_distribution))\.(min|p50|p90|max)"
-)
+_QUANTILES: Final = re.compile(r"(.*\.(?:transfer_size\.(?:read|write)|size_distribution))\.(min|p50|p90|max)")
 _ORDER: Final = ("min", "p50", "p90", "max")
 _LITTLE: Final = 0.01
 """Share of the run time below which `vani advise` considers a change not worthwhile."""
@@ -257,7 +255,5 @@ def to_json(diff: Diff, *, everything: bool = False) -> str:
     """Write all differences, or those that exceed the tolerance."""
     tree = diff.model_dump(by_alias=True)
     if not everything:
-        tree["differences"] = [
-            difference for difference in tree["differences"] if difference["status"] != "within"
-        ]
+        tree["differences"] = [difference for difference in tree["differences"] if difference["status"] != "within"]
     return json_text(tree)

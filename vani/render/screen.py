@@ -135,9 +135,7 @@ def _labelled(console: Console, label: str, text: str, *, style: str = "bold") -
 
 def _what_ran(profile: Profile) -> Text:
     workflow = profile.workflow
-    names = [
-        one_line(app.name) + (f" x {app.instances}" if app.instances > 1 else "") for app in profile.apps
-    ]
+    names = [one_line(app.name) + (f" x {app.instances}" if app.instances > 1 else "") for app in profile.apps]
     text = Text(", ".join(names[:answers.MAX_APPS]), style="bold")
     if len(names) > answers.MAX_APPS:
         text.append(f" and {counted(len(names) - answers.MAX_APPS, 'more app')}")
@@ -248,9 +246,7 @@ MAX_OTHERS: Final = 10
 _STYLES: Final = {"high": "bold red", "medium": "bold yellow", "low": "bold", "info": "dim"}
 
 
-def print_advice(
-    advice: Advice, profile: Profile | None, console: Console, *, written: str | None = None
-) -> None:
+def print_advice(advice: Advice, profile: Profile | None, console: Console, *, written: str | None = None) -> None:
     """Print advice for people.
 
     Lines to paste are never wrapped. `profile` supplies the first line if the advice has none. `written` is the name

@@ -32,12 +32,7 @@ _PLAIN: Final = re.compile(f"{_WORD}(?: {_WORD})*")
 _WIDTH: Final = 100
 
 # Commands of `lfs` that change a layout: subcommand (and option) -> the script's function for it.
-_STEPS: Final = {
-    "setstripe": "layout",
-    "migrate": "migrate",
-    "setdirstripe": "directory",
-    "mkdir": "directory",
-}
+_STEPS: Final = {"setstripe": "layout", "migrate": "migrate", "setdirstripe": "directory", "mkdir": "directory"}
 
 
 def layout_line(layout: str, folder: PathLike) -> str:

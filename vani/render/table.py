@@ -51,9 +51,7 @@ def _more(some: Sequence[object]) -> list[str]:
     return [f"... and {len(some) - MAX_LISTED:,} more (--format yaml has all)"] if len(some) > MAX_LISTED else []
 
 
-def markdown_table(
-    head: Sequence[str], rows: Iterable[Sequence[str]], *, right: Collection[int] = ()
-) -> list[str]:
+def markdown_table(head: Sequence[str], rows: Iterable[Sequence[str]], *, right: Collection[int] = ()) -> list[str]:
     """Lines of a table in Markdown, whose cells are escaped already; columns at `right` are right-aligned."""
     rule = ["---:" if place in right else "---" for place in range(len(head))]
     titles = "|".join(f" {title} " if title else " " for title in head)

@@ -106,9 +106,7 @@ def result_text(tuned: Tuned, saved: Path | None, continuation: str = "") -> str
         lines.append(f"Next         {layout}lines for the job: sh {script} --job")
     folders = [run.folder for run in tuned.runs if tuned.fresh != "emptied" and Path(run.folder).is_dir()]
     if folders:
-        lines.append(
-            f"Output of {counted(len(folders), 'run')} is in {', '.join(folders)}; you may remove it"
-        )
+        lines.append(f"Output of {counted(len(folders), 'run')} is in {', '.join(folders)}; you may remove it")
     return "\n".join(map(one_line, lines)) + "\n"
 
 

@@ -275,9 +275,7 @@ def _sizes(module: Module, before: int) -> CountedSizes:
     rows = len(module)
     if module.prefix != "POSIX":
         return _no_sizes(rows)
-    read, write = (
-        np.stack([module.count(f"SIZE_{side}_{b}") for b in BINS], axis=1) for side in ("READ", "WRITE")
-    )
+    read, write = (np.stack([module.count(f"SIZE_{side}_{b}") for b in BINS], axis=1) for side in ("READ", "WRITE"))
     length = np.stack([module.count(f"ACCESS{i}_ACCESS") for i in range(1, 5)], axis=1)
     often = np.stack([module.count(f"ACCESS{i}_COUNT") for i in range(1, 5)], axis=1)
     often = np.where(np.stack([module.raw(f"ACCESS{i}_ACCESS") for i in range(1, 5)], axis=1) >= 0, often, 0)

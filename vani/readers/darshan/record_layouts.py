@@ -232,9 +232,7 @@ def damaged_log(path: Path, fault: str) -> TraceError:
     return TraceError(f"is a damaged Darshan log: {fault}", where=path, todo=_AGAIN)
 
 
-def checked_records(
-    path: Path, module: str, version: int, order: str, pieces: Iterable[bytes]
-) -> Iterator[bytes]:
+def checked_records(path: Path, module: str, version: int, order: str, pieces: Iterable[bytes]) -> Iterator[bytes]:
     """Yield a region's pieces; raises TraceError if they end inside a record.
 
     Records of unread modules and versions may have any length.
@@ -245,9 +243,7 @@ def checked_records(
             size += len(piece)
             yield piece
         if size % layout.size:
-            raise damaged_log(
-                path, f"{module} has {size:,} bytes, and records of {layout.size} bytes: one is cut"
-            )
+            raise damaged_log(path, f"{module} has {size:,} bytes, and records of {layout.size} bytes: one is cut")
     elif (growing := GROWING.get(module, {}).get(version)) is not None:
         # Yield the checked part of each piece.
         for _, part in record_parts(path, module, growing, order, pieces):

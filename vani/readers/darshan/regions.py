@@ -220,9 +220,7 @@ def header_of(path: Path, head: bytes, length: int) -> Header:
         if end > length:
             raise damaged_log(path, f"a region ends at byte {end:,} of {length:,}: it was cut off")
     if placed and end < length:
-        raise damaged_log(
-            path, f"{length - end:,} bytes follow its last region: something was written behind it"
-        )
+        raise damaged_log(path, f"{length - end:,} bytes follow its last region: something was written behind it")
     job = (size, (placed[0][0] if placed else length) - size)
     versions = struct.unpack_from(f"{order}{modules}I", head, at + 16 * (1 + modules))
     return Header(text, compression, (job, *pairs), versions, flags, order)

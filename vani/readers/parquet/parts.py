@@ -120,9 +120,7 @@ class Parts:
                     self._check(file, schema, required, optional)
                     part = _footer(file, opened.metadata)
             except (pa.ArrowException, OSError, ValueError) as error:
-                self.problems.append(
-                    f"{file.name}: left out, it is not a whole Parquet file ({damage(error)})"
-                )
+                self.problems.append(f"{file.name}: left out, it is not a whole Parquet file ({damage(error)})")
                 continue
             present &= set(schema.names)
             self._parts.append(part)
@@ -200,9 +198,7 @@ class Parts:
                     if spans is not None:
                         spans.finish()
             except (pa.ArrowException, OSError, ValueError, OverflowError) as error:
-                raise DamagedPartError(
-                    f"its rows cannot be read ({damage(error)})", where=part.path
-                ) from error
+                raise DamagedPartError(f"its rows cannot be read ({damage(error)})", where=part.path) from error
 
     def _selected(
         self,
@@ -248,9 +244,7 @@ def _fits(kind: pa.DataType, target: pa.DataType) -> bool:
     if pa.types.is_dictionary(kind):
         kind = kind.value_type
     if pa.types.is_large_string(target):
-        return bool(
-            pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
-        )
+        return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
     if pa.types.is_integer(target):
         return bool(pa.types.is_integer(kind))
     return bool(pa.types.is_floating(kind) or pa.types.is_integer(kind))

@@ -81,12 +81,7 @@ class Recorder2ParquetReader(reader.ParquetReader):
         "arg_count": pa.int64(),
         **dict.fromkeys(_ARGUMENTS, pa.large_string()),
     }
-    _optional: ClassVar = {
-        "index": pa.int64(),
-        "thread_id": pa.int64(),
-        "cat": pa.int64(),
-        "level": pa.int64(),
-    }
+    _optional: ClassVar = {"index": pa.int64(), "thread_id": pa.int64(), "cat": pa.int64(), "level": pa.int64()}
 
     _keys: pa.LargeBinaryArray
     _signatures: Signatures

@@ -88,12 +88,7 @@ class WisIOReader(reader.ParquetReader):
         "duration": pa.float64(),
         "tmid": pa.int64(),
     }
-    _optional: ClassVar = {
-        "index": pa.int64(),
-        "proc": pa.int64(),
-        "thread_id": pa.int64(),
-        "level": pa.int64(),
-    }
+    _optional: ClassVar = {"index": pa.int64(), "proc": pa.int64(), "thread_id": pa.int64(), "level": pa.int64()}
 
     _tick_ns = _USUAL_TICK_S * 1e9
     _paths: PathTable

@@ -246,9 +246,7 @@ class CallReader:
         self._meta, self._tables, self._of_rank = meta, tables, of_rank
         self._times, self._origins = times, origins
 
-    def batches(
-        self, ranks: range, piece: Piece, *, by_time: bool, call_sites: bool
-    ) -> Iterator[pa.RecordBatch]:
+    def batches(self, ranks: range, piece: Piece, *, by_time: bool, call_sites: bool) -> Iterator[pa.RecordBatch]:
         """See `RecorderReader.batches`; `by_time`: no depth shows which call made which."""
         tables = self._tables
         builder = BatchBuilder(

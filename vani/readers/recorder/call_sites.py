@@ -212,9 +212,7 @@ def read_origins(source: Source, ranks: int) -> Origins:
     origins.problems = lost[:_MAX_REPORTED]
     count = len(lost) + max(0, len(absent) - _MAX_REPORTED)
     if count > _MAX_REPORTED:
-        origins.problems.append(
-            f"{source.path}: the call sites of {counted(count, 'rank')} are left out in all"
-        )
+        origins.problems.append(f"{source.path}: the call sites of {counted(count, 'rank')} are left out in all")
     return origins
 
 

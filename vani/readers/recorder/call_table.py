@@ -122,9 +122,7 @@ def call_table_parts(
         at, used = _walk(buffer, left, done, entries, shape, where)
         done += len(at)
         if done == entries and used < len(buffer) + left:
-            raise TraceError(
-                f"call table has {written(len(buffer) - used + left, 'byte')} too many", where=where
-            )
+            raise TraceError(f"call table has {written(len(buffer) - used + left, 'byte')} too many", where=where)
         if len(at) or not entries:
             raw = np.frombuffer(buffer, dtype=np.uint8)
             ids = _field(raw, at, "<i4")

@@ -383,9 +383,7 @@ def decode_grammar(buffer: bytes | memoryview, *, terminals: int, where: str) ->
         claimed.
     """
     if len(buffer) % 4 or len(buffer) < 4:
-        raise TraceError(
-            f"grammar of {counted(len(buffer), 'byte')} is not a list of 4-byte integers", where=where
-        )
+        raise TraceError(f"grammar of {counted(len(buffer), 'byte')} is not a list of 4-byte integers", where=where)
     if len(buffer) > MAX_GRAMMAR_BYTES:
         raise TraceError(
             f"grammar of {counted(len(buffer), 'byte')}, Vani takes up to {MAX_GRAMMAR_BYTES:,}", where=where
@@ -432,9 +430,7 @@ def compact_names(values: Ints, highest: int | None = None) -> Ints:
     return names
 
 
-def heights_and_lengths(
-    bodies: Ints, values: Ints, exponents: Ints, where: str
-) -> tuple[tuple[Ints, ...], Ints]:
+def heights_and_lengths(bodies: Ints, values: Ints, exponents: Ints, where: str) -> tuple[tuple[Ints, ...], Ints]:
     """Order the rules from the leaves up, and count the calls that each describes.
 
     Returns

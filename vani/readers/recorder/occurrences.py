@@ -159,9 +159,7 @@ class Callers:
             [np.concatenate(level) for level in levels],
             np.array([g.start for g in self._grammars]) + first_rule,
         )
-        depth, thread, layer, origin = (
-            np.concatenate([columns[i] for columns in self._columns]) for i in range(4)
-        )
+        depth, thread, layer, origin = (np.concatenate([columns[i] for columns in self._columns]) for i in range(4))
         # Threads are numbered within their grammar, so that threads of different processes share passes.
         owner = np.repeat(np.arange(len(nodes)), nodes)
         key = owner << 32 | thread.astype(np.int64)

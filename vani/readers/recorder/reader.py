@@ -210,9 +210,7 @@ class RecorderReader(Identified):
     def occurrences(self) -> Occurrences:
         """Occurrences of each call, counted on the grammars only."""
         tables = self.tables
-        group = (
-            np.where(tables.calls > 0, np.arange(self.ranks), -1) if tables.shared is None else tables.of_rank
-        )
+        group = np.where(tables.calls > 0, np.arange(self.ranks), -1) if tables.shared is None else tables.of_rank
         origins = self._useful_origins
         if origins is not None and tables.shared is not None:
             # Equal calls of two ranks may come from different places.

@@ -124,9 +124,7 @@ class Inflater:
             try:
                 piece = self._stream.decompress(source, size)
             except _DAMAGED as error:
-                raise TraceError(
-                    f"{self._what}zlib stream is damaged ({error})", where=self._where
-                ) from error
+                raise TraceError(f"{self._what}zlib stream is damaged ({error})", where=self._where) from error
             # All input may be read long before the last output is produced.
             if not source and not piece:
                 break
@@ -369,9 +367,7 @@ def _within(
     offset = np.minimum(table["offset"], np.uint64(size)).astype(np.int64)
     length = np.minimum(table["size"], np.uint64(size)).astype(np.int64)
     left = size - offset
-    outside = (table["size"] > 0) & (
-        (table["offset"] > np.uint64(size)) | (table["size"] > left.astype(np.uint64))
-    )
+    outside = (table["size"] > 0) & ((table["offset"] > np.uint64(size)) | (table["size"] > left.astype(np.uint64)))
     rows = np.flatnonzero(outside)
     _report(
         problems,
@@ -495,9 +491,7 @@ class Source:
         extent = self._section(name)
         if extent is not None or self._sections is None or (self.path / name).exists():
             return extent
-        raise TraceError(
-            f"{self._sections.missing(name)}, which is not next to it", where=self._sections.path
-        )
+        raise TraceError(f"{self._sections.missing(name)}, which is not next to it", where=self._sections.path)
 
     def ranks_with(self, *suffixes: str) -> list[int]:
         """Ranks with a part whose name ends with one of these suffixes, ascending."""

@@ -66,9 +66,7 @@ class _Tally:
         self.users = np.zeros(files, np.int64)
         self.kinds: Ints | None = None
         if signatures.slope.any():
-            self.kinds = np.zeros(
-                (len(ranks), int(signatures.slope_group.max(initial=-1)) + 1), dtype=np.int64
-            )
+            self.kinds = np.zeros((len(ranks), int(signatures.slope_group.max(initial=-1)) + 1), dtype=np.int64)
 
     def add(self, grammar: Ints, ids: Ints, often: Ints) -> None:
         """Add the terminals of some grammars."""

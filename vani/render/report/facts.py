@@ -387,9 +387,7 @@ def silent(advice: Advice, names: Mapping[str, str], limits: Limits) -> tuple[Si
     )
 
 
-def _settings(
-    now: Mapping[str, Setting], then: Mapping[str, Setting], limits: Limits
-) -> tuple[SettingChange, ...]:
+def _settings(now: Mapping[str, Setting], then: Mapping[str, Setting], limits: Limits) -> tuple[SettingChange, ...]:
     keys = list(dict.fromkeys([*now, *then]))[:20]
     return tuple(
         SettingChange(clip(key.replace("_", " "), 60), _value(key, now, limits), _value(key, then, limits))

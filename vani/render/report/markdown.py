@@ -26,9 +26,7 @@ def to_markdown(inputs: Inputs, **_: object) -> str:
     folds = list(_folds(report))
     left_out: list[str] = []
     while True:
-        text = (
-            "\n".join([*top, *(line for _, lines in folds for line in lines), *_end(report, left_out)]) + "\n"
-        )
+        text = ("\n".join([*top, *(line for _, lines in folds for line in lines), *_end(report, left_out)]) + "\n")
         if len(text) <= MAX_LETTERS or not folds:
             return text
         left_out.insert(0, folds.pop()[0])
@@ -76,9 +74,7 @@ def _folds(report: Report) -> Iterable[tuple[str, list[str]]]:
     others = report.advice[len(report.todo) :]
     if others:
         lines = [line for item in others for line in _item(item)]
-        yield _fold(
-            f"{len(others)} more recommendations" if len(others) > 1 else "One more recommendation", lines
-        )
+        yield _fold(f"{len(others)} more recommendations" if len(others) > 1 else "One more recommendation", lines)
     tables = report.tables
     metadata = tables.get("metadata")
     split = [f"Metadata: {escaped(one_by_one(metadata))}.", ""] if metadata is not None else []

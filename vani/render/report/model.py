@@ -255,9 +255,7 @@ def _tables(inputs: Inputs, profile: Profile, files: Table, limits: Limits) -> d
     return {table.name: table for table in tables if table is not None}
 
 
-def _smaller(
-    plots: Sequence[Drawing | Missing], profile: Profile, heat: HeatMap | str
-) -> tuple[Drawing, ...]:
+def _smaller(plots: Sequence[Drawing | Missing], profile: Profile, heat: HeatMap | str) -> tuple[Drawing, ...]:
     """Maps of processes with fewer rows and bins, if they have many."""
     if isinstance(heat, str) or (less := coarse(heat)) is heat:
         return ()

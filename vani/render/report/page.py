@@ -128,9 +128,7 @@ def _written(report: Report, limits: Limits) -> str:
     )
 
 
-def _affordable(
-    plots: Iterable[Drawing | Missing], limits: Limits
-) -> tuple[list[Drawing | Missing], list[str]]:
+def _affordable(plots: Iterable[Drawing | Missing], limits: Limits) -> tuple[list[Drawing | Missing], list[str]]:
     """Plots in their order, as many as `plot_bytes` allows, the most informative first; and the omitted ones."""
     plots = list(plots)
     affordable: set[str] = set()

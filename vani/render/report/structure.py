@@ -167,9 +167,7 @@ def dependency_table(profile: entities.Profile, limits: tables.Limits) -> tables
     edges = profile.workflow.app_dependencies
     if edges is None:
         return None
-    order = sorted(
-        edges, key=lambda edge: (-(edge.bytes_read or 0), -edge.files, edge.producer, edge.consumer)
-    )
+    order = sorted(edges, key=lambda edge: (-(edge.bytes_read or 0), -edge.files, edge.producer, edge.consumer))
     inside = [
         app for app in _costliest(profile.apps) if app.process_dependencies and app.process_dependencies.edges
     ]

@@ -130,9 +130,7 @@ def _reason(attribute: str, meaning: str, profile: Profile) -> str:
         # Provenance may instead give the source of other entries' values, which is not a reason.
         return f"{meaning} ({blocks[0]})" if blocks else meaning
     around = profile.provenance.get(plain.rpartition(".")[0]) if plain.count(".") > 1 else None
-    return (
-        exact or _ABSENT.get(attribute) or next(iter(blocks), None) or around or "the profile gives no reason"
-    )
+    return exact or _ABSENT.get(attribute) or next(iter(blocks), None) or around or "the profile gives no reason"
 
 
 class _Values:
