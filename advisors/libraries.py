@@ -129,7 +129,7 @@ LIBRARIES: Final = (
         "many records in one assignment, variable[t : t + n] = steps, and sync() after several, not after each",
         reuse_read="read each slab once and take all points from it, slab = variable[t0:t1]; or once, chunks that fit\n"
         "the reads: nccopy -c time/100,lat/10,lon/10 in.nc out.nc (chunksizes=); or a cache for chunks read again:\n"
-        "variable.set_var_chunk_cache(64 << 20) (nc_set_var_chunk_cache)",
+        "variable.set_var_chunk_cache(64 << 20). Classic files have no chunks: nccopy -u or -k nc4",
         transfer="nc_var_par_access(ncid, varid, NC_COLLECTIVE) (netCDF4: variable.set_collective(True)), and each\n"
         " process's whole part in one nc_put_vara_all or assignment",
         opening=_ONCE + "netCDF4.Dataset(name, 'a') before the loop, variable[n] = step in it",
@@ -160,6 +160,8 @@ LIBRARIES: Final = (
         "chunk, for each smaller one (H5Pset_sieve_buf_size, rdcc_nbytes=)",
         reuse_read="larger parts in one call: rows = dset[i : i + n], then use them from memory; chunks that fit the\n"
         "reads, once: h5repack -l CHUNK=...; or a cache for all chunks that are read again: rdcc_nbytes=, rdcc_nslots=",
+        reading="H5Pset_all_coll_metadata_ops(fapl, 1): one process reads headers for all; or H5Dread on rank 0 of\n"
+        "small data sets and attributes, and MPI_Bcast of their values",
         transfer="collective calls: H5Pset_dxpl_mpio(dxpl, H5FD_MPIO_COLLECTIVE) for H5Dwrite and H5Dread (h5py: with\n"
         "dset.collective:), and each process's whole part in one call, as one hyperslab",
         flush="one file.flush() (H5Fflush) for several steps, or none: close() writes all",
@@ -167,7 +169,13 @@ LIBRARIES: Final = (
         claims=True,
     ),
     Library(
-        "Parquet", r"format:(parquet|arrow)|\.parquet(/|$)|\.feather$", "pyarrow arrow pandas polars dask",
+        "Arrow IPC", r"format:arrow|\.(arrow|feather)$", "pyarrow arrow", "https://arrow.apache.org/docs/python/ipc.html",
+        request_size="record batches of 65,536 rows and more: writer.write_table(table.combine_chunks(),\n"
+        "max_chunksize=65536); to read, pyarrow.memory_map(name)",
+        opening=_ONCE + "one pyarrow.ipc.new_file(name, schema) for all batches",
+    ),
+    Library(
+        "Parquet", r"format:parquet|\.parquet(/|$)", "pyarrow arrow pandas polars dask",
         "https://arrow.apache.org/docs/python/parquet.html",
         files="fewer partitions and files, of 128 MB to 1 GB: partition by fewer or coarser columns (a date, not a\n"
         "customer), pyarrow.dataset.write_dataset(..., min_rows_per_group=..., max_rows_per_file=...);\n"
@@ -201,6 +209,8 @@ LIBRARIES: Final = (
         files="many objects in one file: pickle.dump of a list or dict; by key: shelve, or SQLite in one transaction",
         opening="one pickle.dump of a list or dict for all objects; of a state that changes, one after several steps",
         reuse="joblib.load or pickle.load once, before the loop",
+        reuse_write="the new item alone: file = open(name, 'ab') before the loop, pickle.dump(item, file) in it, and\n"
+        "pickle.load until EOFError to read; or save the whole after several items",
         request_size="one pickle.dump(objects, file, protocol=5) of a list, in place of an object for each call",
     ),
     Library(
@@ -311,8 +321,8 @@ _AS_ARCHIVE: Final = "many small files: tar -cf - FOLDER | tar -xf - -C TARGET"
 PROGRAMS: Final[Mapping[str, Mapping[str, str]]] = {
     "tar": {
         "request-size": "tar --blocking-factor=2048 -cf archive.tar FOLDER   # 1 MiB for each write",
-        "reuse": f"{_ONE_PASS}tar -xf archive.tar MEMBER MEMBER ...; each reads from the start",
-        "files": "tar -xf archive.tar -C $TMPDIR unpacks on the node; tar -xOf archive.tar writes to a pipe",
+        "reuse": f"{_ONE_PASS}tar -xf archive.tar MEMBER ... or tar -cf archive.tar -T LIST; each reads all of it",
+        "files-write": "tar -xf archive.tar -C $TMPDIR unpacks on the node; tar -xOf archive.tar writes to a pipe",
     },
     "dd": dict.fromkeys(
         ("request-size", "flush"),
@@ -328,6 +338,10 @@ PROGRAMS: Final[Mapping[str, Mapping[str, str]]] = {
     "conda": dict.fromkeys(("files", "opening"), f"conda create {_ON_NODE}"),
     "gzip": {
         "reuse": f"{_ONE_PASS}gzip -dc FILE | grep -F -f PATTERNS; bgzip and tabix for single parts of a file",
+    },
+    "awk": {
+        "opening": "no close(file) after each line: awk keeps files open; sort by name if they are too many",
+        "reuse": f"{_ONE_PASS}awk reads the file once, and finds all keys of an array",
     },
     "ls": {"opening": "ls -f or ls -1 -U, less often: -l and colours query each file; on Lustre, lfs find"},
     "h5repack": dict.fromkeys(
@@ -345,7 +359,8 @@ PROGRAMS: Final[Mapping[str, Mapping[str, str]]] = {
 } | {
     name: {"reuse": f"{_ONE_PASS}{text}"}
     for names, text in (
-        ("awk gawk mawk sed cut", "awk reads the file once, and finds all keys or line numbers of an array"),
+        ("sed", "sed -i -e FIRST -e SECOND FILE, or sed -f SCRIPT, with all edits or line numbers"),
+        ("gawk mawk cut", "awk reads the file once, and finds all keys or line numbers of an array"),
         ("cat head tail wc md5sum", "keep in a variable, or on the node, what the loop needs of the file"),
         ("ncks ncea ncra nccopy ncdump h5dump", "name all variables at once, such as -v a,b,c"),
     )
@@ -379,8 +394,10 @@ def _remedy(rule: type[Rule], finding: Finding, profile: Profile) -> tuple[str, 
     """The name, the remedy and the source; empty if there are none for what is to be decided."""
     settles = rule.settles
     if settles in _OWN_CODE and (programs := _programs(finding, profile)):
-        name = next((name for name in programs if settles in PROGRAMS[name]), programs[0])
-        return name, PROGRAMS[name].get(settles, _NOTHING), f"its manual page, {name}(1)"
+        keys = (f"{settles}-{finding.direction}", settles)
+        known = ((name, PROGRAMS[name][key]) for name in programs for key in keys if key in PROGRAMS[name])
+        name, text = next(known, (programs[0], _NOTHING))
+        return name, text, f"its manual page, {name}(1)"
     if rule.family in _STAGING:
         return "", "", ""
     library, is_sure = library_of(finding, profile)

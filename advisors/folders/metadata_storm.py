@@ -158,6 +158,7 @@ class MetadataStorm(Rule):
             gain=gain,
             apply=_lines(small, layout),
             files=small.listed(profile),
+            direction="write" if 2 * small.written >= small.files else "read",
             removes=frozenset({"request-size"}),
             precedes=frozenset({"location"}),
             settings=() if everywhere else self._tunable(small, layout, profile, system, room),

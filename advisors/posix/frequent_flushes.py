@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
-from vani.advisors.data_files import Group, Item, alike, by_folder, data_files, files_of
+from vani.advisors.data_files import Group, Item, alike, by_folder, data_files, files_of, is_recreated
 from vani.advisors.rule import Finding, Gain, Rule, Target, Verdict
 from vani.models.run_time import cost_s, seconds
 from vani.models.savings import LARGE
@@ -73,7 +73,7 @@ class FrequentFlushes(Rule):
         # A folder is flushed with the files in it.
         flushed = data_files(profile, lambda f: bool(f.io.ops.sync and (f.writers or f.path in mapped)))
         if not flushed:
-            return "no file that is read or written is flushed"
+            return "no file that is written or mapped is flushed"
         often = [item for items in alike(flushed) if not self._why_rare(Group(None, "", items)) for item in items]
         findings = [_often(group) for group in by_folder(often, profile)]
         known = {path for finding in findings for path in finding.files}
@@ -184,7 +184,10 @@ def _often(group: Group) -> Finding:
         evidence=group.figures(*_FIGURES),
         gain=None if hidden else gain,
         precedes=frozenset({"request-size"}),
-        apply=f"in the program: collect {LARGE} bytes, write them, and call fsync(fd) once, right before close(fd);\n"
+        apply="in the program: write and flush the whole file less often, after several items or seconds;\n"
+        "  or append what is new to a journal, a record for each item, flushed once for several"
+        if all(map(is_recreated, group.items))
+        else f"in the program: collect {LARGE} bytes, write them, and call fsync(fd) once, right before close(fd);\n"
         "  where each record must survive a crash, write the records of several steps with one flush;\n"
         "  MPI-IO: MPI_File_sync(file) after several steps, or MPI_File_close alone"
         if writes

@@ -28,8 +28,9 @@ _STATS = ("stat", "lstat", "fstat", "xstat", "lxstat", "fxstat", "stat64", "acce
 
 _SEARCHES: Mapping[Search, tuple[str, str]] = {
     "newest_file_search": (
-        "list the folder and query each file of it, as a program does that looks for the newest one",
-        "list names only (os.scandir), and take the step or the time from the name, not from stat;\n"
+        "list the folder and query each file of it, as a program does that looks for the newest one or for types",
+        "list names only; the list has types: os.scandir and entry.is_file() (Python), entry.is_regular_file() (C++);\n"
+        "  take the step or the time from the name, not from stat;\n"
         "  or keep the name of the newest file in a variable, or in a small file that its writer replaces",
     ),
     "outputs_checked_again": (

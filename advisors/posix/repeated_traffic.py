@@ -155,8 +155,8 @@ class RepeatedTraffic(Rule):
         pattern = file.io.access_pattern
         usual = usual_at_most(access.sizes)
         is_random = pattern is not None and pattern.random >= self.max_random
-        # A large request is no random access, even if each begins at the start of the file again.
-        is_random = is_random and (usual is None or usual < self.max_request)
+        # A large request is no random access, even if each begins at the start of the file again, after a header.
+        is_random = is_random and (usual or 0) < self.max_request and moved < self.max_request * access.requests
         # The order in which a library writes its own records is not the program's to change.
         is_random = is_random and file.format not in {"hdf5", "netcdf"}
         if not is_moved_within(file) and (is_random or data_files.is_recreated(access.item)):

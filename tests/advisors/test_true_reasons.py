@@ -51,7 +51,7 @@ CLAIMS = {
     r"no file of HDF5 or netCDF is written": lambda p: not [
         f for f in data(p) if f.format in ("hdf5", "netcdf") and f.writers
     ],
-    r"no file that is read or written is flushed": lambda p: not any(f.io.ops.sync for f in data(p)),
+    r"no file that is written or mapped is flushed": lambda p: not any(f.io.ops.sync for f in data(p)),
     r"no file is only read": lambda p: not [f for f in data(p) if f.readers and not f.writers and f.role == "input"],
     r"no app reads what another app wrote": lambda p: not p.workflow.app_dependencies,
     r"no write of (\S+) is recorded": lambda p, app: not [a for a in p.apps if a.name == app and a.io.bytes.written],

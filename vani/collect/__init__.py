@@ -80,9 +80,7 @@ def collect(
         facts["dataset"] = sample_dataset(dataset, bounds or Bounds(), raw_type=type_, unknown=unknown)
     reasons = _REASONS | allocation.unknown | unknown
     # A dotted name belongs to a part, and is present only if the part is.
-    missing = {
-        name: why for name, why in reasons.items() if "[" in name or "." in name or facts.get(name) is None
-    }
+    missing = {name: why for name, why in reasons.items() if "[" in name or "." in name or facts.get(name) is None}
     return Job(**facts, unknown=missing)
 
 

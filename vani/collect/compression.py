@@ -124,9 +124,7 @@ def try_codecs(
     )
 
 
-def _draw(
-    files: Sequence[Sampled], count: int, ends_at: float, problems: list[str]
-) -> tuple[list[bytes], int]:
+def _draw(files: Sequence[Sampled], count: int, ends_at: float, problems: list[str]) -> tuple[list[bytes], int]:
     """Pieces in random order, and the number of files from which they come."""
     random = np.random.default_rng(_SEED)
     behind = np.cumsum(np.array([file.size for file in files], np.int64))

@@ -101,9 +101,7 @@ def draw(arrays: Sequence[tuple[Path, Array]], wanted: int, seconds: float) -> D
         samples.append(values)
     values = random.permutation(np.concatenate(samples))
     if time.monotonic() > ends_at:
-        problems.append(
-            f"after {seconds:g} s, {len(values):,} of {len(places):,} values of the sample were read"
-        )
+        problems.append(f"after {seconds:g} s, {len(values):,} of {len(places):,} values of the sample were read")
     return Drawn(values, files, problems)
 
 
@@ -348,9 +346,7 @@ def _look(
     return file, array
 
 
-def _distribution(
-    arrays: list[tuple[Path, Array]], bounds: Bounds, problems: list[str]
-) -> Distribution | str:
+def _distribution(arrays: list[tuple[Path, Array]], bounds: Bounds, problems: list[str]) -> Distribution | str:
     """The distribution of the values, or the reason why it is unknown."""
     if not bounds.values:
         return "no values were requested (`--sample 0`)"

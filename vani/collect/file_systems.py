@@ -210,9 +210,7 @@ def _value_of(word: str) -> int | str:
     return parse_bytes(word) if word[0].isdigit() else word
 
 
-def _stripes_problem(
-    layout: Mapping[str, object], wanted: Mapping[str, int]
-) -> tuple[str, bool | None] | None:
+def _stripes_problem(layout: Mapping[str, object], wanted: Mapping[str, int]) -> tuple[str, bool | None] | None:
     if not layout:
         return "the layout is not known (lfs getstripe -d names none)", None
     composite = str(layout.get("layout", ""))

@@ -95,9 +95,7 @@ def measure(folder: Path, size: int, *, limit_s: float = LIMIT_S) -> Measurement
                 os.close(stream.file)
     how = "direct I/O" if is_direct else "buffered, flushed at the end, dropped from the cache before reading"
     streams_text = "1 stream" if count == 1 else f"{count} streams with separate files"
-    method = (
-        f"{lfs_size(total)}iB by {streams_text}, transfers of {lfs_size(_TRANSFER)}iB, {how}; one node, once"
-    )
+    method = (f"{lfs_size(total)}iB by {streams_text}, transfers of {lfs_size(_TRANSFER)}iB, {how}; one node, once")
     cut = [name for name, is_cut in (("writing", cut_short), ("reading", read_cut)) if is_cut]
     notes = (f"{' and '.join(cut)} was cut short after {limit_s:g} s",) if cut else ()
     return Measurement(folder, write, read, method, notes)
@@ -115,9 +113,7 @@ def check_room(folder: Path, size: int) -> None:
         raise InputError("no such folder", where=folder, todo="name a folder that can be written")
     space = space_of(str(folder))
     if space is None:
-        raise InputError(
-            "its free space is not known", where=folder, todo="name a folder on another file system"
-        )
+        raise InputError("its free space is not known", where=folder, todo="name a folder on another file system")
     if space[1] < FREE_TIMES * size:
         raise InputError(
             f"{format_bytes(space[1])} are free: the test writes {format_bytes(size)}, and needs "
@@ -178,9 +174,7 @@ def _timed(streams: list[_Stream], share: int, limit_s: float, *, writes: bool) 
             stream.failed = error
             stop.set()
 
-    threads = [
-        threading.Thread(target=run, args=(stream,), daemon=True, name="measure") for stream in streams
-    ]
+    threads = [threading.Thread(target=run, args=(stream,), daemon=True, name="measure") for stream in streams]
     try:
         for thread in threads:
             thread.start()

@@ -65,9 +65,7 @@ class Stores:
         decodes.
     """
 
-    def __init__(
-        self, named: str | Path | None, until: ExitStack, *, version: str, traces: Iterable[Path]
-    ) -> None:
+    def __init__(self, named: str | Path | None, until: ExitStack, *, version: str, traces: Iterable[Path]) -> None:
         self._named = None if named is None else Path(named)
         self._until = until
         self._version = version
@@ -151,9 +149,7 @@ class Stores:
         store = self.find(reader)
         if store is not None:
             return store
-        keep = executor.shares_memory and self._room.take(
-            int(reader.calls_per_rank().sum()), len(reader.files())
-        )
+        keep = executor.shares_memory and self._room.take(int(reader.calls_per_rank().sum()), len(reader.files()))
         if keep and self._named is None:
             store = write.decode_into_memory(reader, version=self._version, executor=executor)
             self._without_files.append(store)
@@ -163,9 +159,7 @@ class Stores:
             and isinstance(reader, DecodesAgain)
             and reader.decodes_quickly
         ):
-            store = write.decode_on_demand(
-                reader, version=self._version, executor=executor, scratch=self.folder
-            )
+            store = write.decode_on_demand(reader, version=self._version, executor=executor, scratch=self.folder)
             self._without_files.append(store)
             return store
         else:

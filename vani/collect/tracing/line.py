@@ -197,11 +197,7 @@ def run_line(line: TracedLine, folder: Path, environment: Mapping[str, str]) -> 
     with _signals_to(process, traced=Path(line.words[0]).name == "strace"):
         status = process.wait()
     left = [path for path in folder.rglob("*") if path.is_file() and path not in before]
-    return Traced(
-        128 - status if status < 0 else status,
-        len(left),
-        sum(path.stat().st_size for path in left),
-    )
+    return Traced(128 - status if status < 0 else status, len(left), sum(path.stat().st_size for path in left))
 
 
 @contextmanager

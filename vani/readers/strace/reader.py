@@ -7,7 +7,7 @@ process by process.
 """
 
 import re
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -50,7 +50,7 @@ class Maps:
     def __init__(self) -> None:
         self._counts: Counter[tuple[str, int, int]] = Counter()
         """By use, file and length."""
-        self._regions: list[tuple[int, int, int, int]] = []
+        self._regions: deque[tuple[int, int, int, int]] = deque(maxlen=_MOST_REGIONS)
         """Shared mappings as in `_count`, the latest last."""
 
     def see(self, calls: Calls, spellings: Spellings) -> dict[int, int]:
@@ -61,14 +61,15 @@ class Maps:
             return {}
         at = np.flatnonzero(calls.of("msync"))
         addresses = pc.list_element(pc.split_pattern(calls.args.take(to_arrow(at)), ","), 0).to_pylist()
-        files = dict[int, int]()
+        files, mapped = dict[int, int](), 0
         for row, text in zip(at.tolist(), addresses, strict=True):
-            while new and new[0][0] < row:
-                self._regions = [*self._regions[1 - _MOST_REGIONS :], new.pop(0)]
+            while mapped < len(new) and new[mapped][0] < row:
+                self._regions.append(new[mapped])
+                mapped += 1
             address = int(text, 16) if re.fullmatch("0x[0-9a-f]{1,15}", text) else -1
             code = next((code for _, first, end, code in reversed(self._regions) if first <= address < end), None)
             files |= {} if code is None else {row: code}
-        self._regions = [*self._regions, *new][-_MOST_REGIONS:]
+        self._regions.extend(new[mapped:])
         return files
 
     def _count(self, calls: Calls, at: Ints, spellings: Spellings) -> list[tuple[int, int, int, int]]:
