@@ -199,7 +199,7 @@ LIBRARIES: Final = (
         files="one table, pandas.concat(parts).to_parquet(name), in place of a file for each part",
     ),
     Library(
-        "joblib.Memory", r"/joblib/.*/(output\.pkl|metadata\.json|func_code\.py)$", "",
+        "joblib.Memory", r"/[0-9a-f]{32}/(output\.pkl|metadata\.json)$", "",
         "https://joblib.readthedocs.io/en/stable/memory.html",
         files__opening="cache a function of many items, not of one, since each result makes a folder and two files;\n"
         "or joblib.Memory($TMPDIR) on the node; or one file by key: SQLite in one transaction",
@@ -444,7 +444,7 @@ def library_of(finding: Finding, profile: Profile) -> tuple[Library | None, bool
 
 def _files(finding: Finding, profile: Profile) -> list[FileEntity]:
     """The finding's files, or the file in which its app moves most."""
-    if files := [file for file in profile.files if file.path in finding.files]:
-        return files
-    used = [file for file in profile.files if finding.target.app in (None, *file.apps) and is_data(file.path)]
-    return [max(used, key=lambda file: file.io.bytes.total or 0)] if used else []
+    data = [file for file in profile.files if is_data(file.path)]
+    files = [file for file in data if file.path in finding.files]
+    used = [file for file in data if finding.target.app in (None, *file.apps)]
+    return files or ([max(used, key=lambda file: file.io.bytes.total or 0)] if used else [])

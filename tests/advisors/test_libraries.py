@@ -67,7 +67,7 @@ OPENED_AGAIN = {"processes": 1, "opens": 500, "written": "4M", "transfer": "8K",
         ("/lustre/model.safetensors", "bin", ["numpy"], "with safe_open(name, framework='pt') as file:"),
         ("/lustre/reads.bam", "bin", ["numpy"], "with pysam.AlignmentFile(name) as bam:"),
         ("/lustre/genes.fasta", "text", ["Bio"], "records = SeqIO.index(name, 'fasta') once"),
-        ("/lustre/c/joblib/m/f/ab12/output.pkl", "bin", ["joblib"], "cache a function of many items"),
+        ("/lustre/c/joblib/m/f/1337ce00fd7fe5ca04573802b97fa373/output.pkl", "bin", ["joblib"], "cache a function of many items"),
         ("/lustre/store.zarr/t/zarr.json", "json", ["zarr"], "zarr.consolidate_metadata(store)"),
     ],
 )

@@ -18,6 +18,7 @@ import sys
 import tempfile
 import time
 import zipfile
+from collections.abc import Sequence
 from pathlib import Path
 
 
@@ -363,6 +364,61 @@ def pickles(folder: Path, *, after: bool) -> None:
     objects = [{"number": number, "values": [0.5] * 60} for number in range(2000)]
     for name, thing in [("all", objects)] if after else enumerate(objects):
         (folder / f"{name}.pkl").write_bytes(pickle.dumps(thing))
+
+
+def images(folder: Path, *, after: bool) -> None:
+    """Append 250 images to a file of FITS one by one, or write them together."""
+    import numpy as np  # noqa: PLC0415
+    from astropy.io import fits  # noqa: PLC0415
+
+    image = np.zeros((16, 16))
+    fits.PrimaryHDU(image).writeto(folder / "night.fits")
+    if after:
+        fits.PrimaryHDU(np.stack([image] * 250)).writeto(folder / "cube.fits")
+        return
+    for _ in range(250):
+        fits.append(folder / "night.fits", image)
+
+
+def cached(folder: Path, *, after: bool) -> None:
+    """Cache the result of each of 1,200 items, or of all of them together."""
+    import joblib  # noqa: PLC0415
+
+    memory = joblib.Memory(folder / "cache", verbose=0)
+    if after:
+        memory.cache(squares)(range(1200))
+        return
+    square = memory.cache(squares)
+    for number in range(1200):
+        square([number])
+
+
+def squares(numbers: Sequence[int]) -> list[int]:
+    return [number * number for number in numbers]
+
+
+def row_groups(folder: Path, *, after: bool) -> None:
+    """Write each of 3,000 tables of 20 rows as a row group of Parquet, or all of them together."""
+    import pyarrow as pa  # noqa: PLC0415
+    from pyarrow import parquet  # noqa: PLC0415
+
+    table = pa.table({name: [0.5] * 20 for name in ("x", "y", "z")})
+    with parquet.ParquetWriter(folder / "steps.parquet", table.schema) as writer:
+        for part in [pa.concat_tables([table] * 3000)] if after else [table] * 3000:
+            writer.write_table(part)
+
+
+def record_batches(folder: Path, *, after: bool) -> None:
+    """Write 10,000 record batches of 10 rows to a file of Arrow, or one of all rows."""
+    import pyarrow as pa  # noqa: PLC0415
+
+    table = pa.table({"x": [0.5] * 10, "y": [1.5] * 10})
+    with pa.ipc.new_file(folder / "steps.arrow", table.schema) as writer:
+        if after:
+            writer.write_table(pa.concat_tables([table] * 10_000).combine_chunks())
+        else:
+            for _ in range(10_000):
+                writer.write_table(table)
 
 
 PROGRAMS = {name: program for name, program in globals().items() if callable(program) and name != "Path"}
