@@ -83,7 +83,8 @@ LIBRARIES: Final = (
         '  Python:  with db: db.executemany("INSERT INTO t VALUES (?, ?)", rows)   # no commit for each row\n'
         '  C:       sqlite3_exec(db, "BEGIN", 0, 0, 0);  for (...) { ... }  sqlite3_exec(db, "COMMIT", 0, 0, 0);\n'
         "fewer flushes for each commit: PRAGMA journal_mode=WAL (processes of one node only)",
-        opening="one transaction for many changes, since each one makes and removes a journal: with db: db.executemany",
+        opening="one connection for all queries and changes: db = sqlite3.connect(name) before the loop; and one\n"
+        "transaction for many changes, since each one makes and removes a journal: with db: db.executemany",
         order="an index on the columns that queries compare (CREATE INDEX), and PRAGMA cache_size=-65536",
         reuse="for reads: an index on the columns that queries compare (CREATE INDEX), and PRAGMA cache_size=-65536;\n"
         "for writes: one transaction for many changes, since each commit writes its pages twice",
@@ -116,6 +117,7 @@ LIBRARIES: Final = (
         reuse="take the array out before the loop, x = data['x'] and then x[i]: data['x'] reads all of it each time;\n"
         "or np.save(name, x), and np.load(name, mmap_mode='r')",
         opening=_ONCE + "data = np.load(name) before the loop, or all arrays in one np.savez(name, **arrays)",
+        opening_write="np.save or np.savez after several steps, not after each; or all steps in one array of np.memmap",
         files="one array in place of a file for each: np.save(name, np.stack(arrays)), np.load(name, mmap_mode='r')[i]",
         order="read the array once, x = np.load(name); with mmap_mode='r', indices in ascending order",
         request_size="whole arrays: np.load(name); array.tofile(file) for many rows at once",
@@ -183,6 +185,8 @@ LIBRARIES: Final = (
         request_size="for writing, collect 100,000 rows and more for each call, since each makes a row group:\n"
         "writer.write_table(pyarrow.concat_tables(tables)); for reading, ParquetFile(name, pre_buffer=True)",
         opening=_ONCE + "file = pq.ParquetFile(name), then file.read_row_group(i); one ParquetWriter for all batches",
+        reuse_write__opening_write="with pq.ParquetWriter(name, schema) as writer: around the loop, not reading and\n"
+        "writing all again, writer.write_table(table) in it (pandas: one to_parquet at the end)",
         reuse="read what is needed once, before the loop: pq.read_table(name, columns=[...], filters=[...])",
     ),
     Library(
@@ -394,7 +398,7 @@ def _remedy(rule: type[Rule], finding: Finding, profile: Profile) -> tuple[str, 
     """The name, the remedy and the source; empty if there are none for what is to be decided."""
     settles = rule.settles
     if settles in _OWN_CODE and (programs := _programs(finding, profile)):
-        keys = (f"{settles}-{finding.direction}", settles)
+        keys = (f"{settles}-{finding.direction or 'write'}", settles)
         known = ((name, PROGRAMS[name][key]) for name in programs for key in keys if key in PROGRAMS[name])
         name, text = next(known, (programs[0], _NOTHING))
         return name, text, f"its manual page, {name}(1)"
@@ -403,7 +407,8 @@ def _remedy(rule: type[Rule], finding: Finding, profile: Profile) -> tuple[str, 
     library, is_sure = library_of(finding, profile)
     if library is None:
         return "", "", ""
-    text = library.remedies.get(f"{settles}-{finding.direction}") or library.remedies.get(settles, "")
+    # What is read and written again is mostly changed.
+    text = library.remedies.get(f"{settles}-{finding.direction or 'write'}") or library.remedies.get(settles, "")
     if not is_sure and text.startswith("nothing: "):
         return "", "", ""
     return library.name, text, library.source

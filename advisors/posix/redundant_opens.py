@@ -214,8 +214,10 @@ class RedundantOpens(Rule):
         if gain is None:
             reason += " Which of the operations can go is not known: supply the time of a run without them."
         recreated = reopened and all(map(data_files.is_recreated, group.items))
+        is_read, is_written = (any(getattr(i.file, name) for i in group.items) for name in ("readers", "writers"))
         return Finding(
             **group.affected,
+            direction="" if is_read == is_written else "read" if is_read else "write",
             reason=reason,
             confidence=0.7 if reopened else 0.4,
             touched_s=group.metadata_s(data_files.SERVED) + walks_s,

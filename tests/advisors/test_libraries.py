@@ -158,6 +158,7 @@ def test_listing_a_folder_again_and_again_gets_options_of_ls():
     ("loaded", "moved", "words", "never"),
     [
         (["joblib"], {"written": 1 << 30, "footprint_written": 32 << 20}, "open(name, 'ab') before the loop", "once, before"),
+        (["pyarrow"], {"read": 1 << 30, "footprint_read": 32 << 20, "written": 1 << 30, "footprint_written": 32 << 20}, "pq.ParquetWriter(name", "columns"),
         (["netCDF4"], {"read": 1 << 30, "footprint_read": 32 << 20}, "nccopy -c time/100", "enddef"),
         (["netCDF4"], {"written": 1 << 30, "footprint_written": 32 << 20}, "nc_enddef", "nccopy"),
         (["zarr"], {"read": 1 << 30, "footprint_read": 32 << 20}, "block = array[i : i + array.chunks[0]]", "assign"),
@@ -165,8 +166,8 @@ def test_listing_a_folder_again_and_again_gets_options_of_ls():
     ],
 )
 def test_reading_again_and_writing_again_have_words_of_their_own(loaded, moved, words, never):
-    format_ = {"netCDF4": "netcdf", "zarr": None, "joblib": None}.get(loaded[0], "hdf5")
-    path = {"zarr": "/lustre/s.zarr/c/0/0", "joblib": "/lustre/r.pkl"}.get(loaded[0], "/lustre/file")
+    format_ = {"netCDF4": "netcdf", "zarr": None, "joblib": None, "pyarrow": "parquet"}.get(loaded[0], "hdf5")
+    path = {"zarr": "/lustre/s.zarr/c/0/0", "joblib": "/lustre/r.pkl", "pyarrow": "/lustre/r.parquet"}.get(loaded[0], "/lustre/file")
     file = shared(path, processes=1, transfer=600_000, time_s=20, format=format_, apps=["step.py"], **moved)
     given = advice(file, app="step.py", runtime_s=40, change={"middleware.libraries": loaded})
     text = "\n".join(next(entry for entry in given.recommendations if entry.rule == "POS011").apply)

@@ -40,9 +40,7 @@ Space = tuple[int, int]
 """Total bytes, and bytes that the user may still write."""
 
 
-def read_mounts(
-    root: Path = Path("/"), space: Callable[[str], Space | None] | None = None
-) -> list[Mount] | None:
+def read_mounts(root: Path = Path("/"), space: Callable[[str], Space | None] | None = None) -> list[Mount] | None:
     """List the mounts that may contain data; None if the kernel's list cannot be read.
 
     `space` returns the capacity of a mount point; without it, capacities are null.

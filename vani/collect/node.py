@@ -143,9 +143,7 @@ def visible_gpus(environment: Mapping[str, str]) -> int | None:
         if name in environment:
             # An invalid entry ends the list: `NoDevFiles` and `-1` are common ways to write "none".
             devices = [part.strip() for part in environment[name].split(",")]
-            valid = [
-                re.fullmatch(r"\d+(?:\.\d+)?|(?:GPU|MIG)-[\w/-]+", device) is not None for device in devices
-            ]
+            valid = [re.fullmatch(r"\d+(?:\.\d+)?|(?:GPU|MIG)-[\w/-]+", device) is not None for device in devices]
             return valid.index(False) if False in valid else len(valid)
     return None
 

@@ -317,9 +317,7 @@ def stores_in(folder: Path, traces: Sequence[TraceEntity] | None = None) -> list
         return []
     if traces is not None:
         # Everything but digest and version.
-        begin = tuple(
-            {store_path(folder, Path(t.path).name, "").name.rpartition("--v")[0] + "-" for t in traces}
-        )
+        begin = tuple({store_path(folder, Path(t.path).name, "").name.rpartition("--v")[0] + "-" for t in traces})
         below = [p for p in below if p.name.startswith(begin)]
     return list(_opened(below))
 
