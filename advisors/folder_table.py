@@ -34,7 +34,7 @@ _COUNTS: Final = "traces.functions"
 _NAMES: Final = 10
 """Fewer names are flags, not results or checkpoints (our choice)."""
 _MISSES: Final = 10
-"""Least part of the look-ups along a search path that find nothing (our choice)."""
+"""One in so many look-ups along a search path, or more, finds nothing (our choice)."""
 
 
 def searches(profile: Profile) -> list[tuple[int, LookUp, Search]]:

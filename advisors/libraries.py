@@ -133,7 +133,7 @@ LIBRARIES: Final = (
         "the reads: nccopy -c time/100,lat/10,lon/10 in.nc out.nc (chunksizes=); or a cache for chunks read again:\n"
         "variable.set_var_chunk_cache(64 << 20). Classic files have no chunks: nccopy -u or -k nc4",
         transfer="nc_var_par_access(ncid, varid, NC_COLLECTIVE) (netCDF4: variable.set_collective(True)), and each\n"
-        " process's whole part in one nc_put_vara_all or assignment",
+        "process's whole part in one nc_put_vara_all or assignment",
         opening=_ONCE + "netCDF4.Dataset(name, 'a') before the loop, variable[n] = step in it",
         request_size="many records in one assignment, variable[t : t + n] = steps (nc_put_vara); chunksizes= of 1 MiB",
         flush="one sync() for several steps, or close() alone, which writes everything",
@@ -321,6 +321,7 @@ _PYTHON: Final = frozenset(
 _NOTHING: Final = "nothing: the program's own way of reading and writing"
 _ONE_PASS: Final = "one call for all, in place of a process for each: "
 _ON_NODE: Final = "on the node, or once into a container or an image (SquashFS)"
+_COPIES: Final = "nothing: the program reads each file once, as a copy near it would"
 _AS_ARCHIVE: Final = "many small files: tar -cf - FOLDER | tar -xf - -C TARGET"
 PROGRAMS: Final[Mapping[str, Mapping[str, str]]] = {
     "tar": {
@@ -328,29 +329,28 @@ PROGRAMS: Final[Mapping[str, Mapping[str, str]]] = {
         "reuse": f"{_ONE_PASS}tar -xf archive.tar MEMBER ... or tar -cf archive.tar -T LIST; each reads all of it",
         "files-write": "tar -xf archive.tar -C $TMPDIR unpacks on the node; tar -xOf archive.tar writes to a pipe",
     },
-    "dd": dict.fromkeys(
+    "dd": {"location": _COPIES} | dict.fromkeys(
         ("request-size", "flush"),
         "dd bs=4M ...; oflag=dsync waits after each block: conv=fsync waits once, at the end",
     ),
-    "rsync": dict.fromkeys(("files", "opening"), f"rsync --whole-file --inplace; {_AS_ARCHIVE}"),
-    "cp": {"files": f"cp -r of {_AS_ARCHIVE}"},
-    "git": dict.fromkeys(
+    "rsync": {"files": f"rsync --whole-file --inplace; {_AS_ARCHIVE}", "location": _COPIES},
+    "cp": {"files": f"cp -r of {_AS_ARCHIVE}", "location": _COPIES},
+    "git": {"location": "nothing: a repository stays where its users expect it"} | dict.fromkeys(
         ("files", "opening", "reuse"),
         f"{_ONE_PASS}git add FOLDER; git gc packs what many have made; git clone --depth 1 $TMPDIR/NAME on the node",
     ),
     "pip": dict.fromkeys(("files", "opening"), f"pip install {_ON_NODE}"),
     "conda": dict.fromkeys(("files", "opening"), f"conda create {_ON_NODE}"),
-    "gzip": {
-        "reuse": f"{_ONE_PASS}gzip -dc FILE | grep -F -f PATTERNS; bgzip and tabix for single parts of a file",
-    },
-    "awk": {
-        "opening": "no close(file) after each line: awk keeps files open; sort by name if they are too many",
-        "reuse": f"{_ONE_PASS}awk reads the file once, and finds all keys of an array",
+    "gzip": {"reuse": f"{_ONE_PASS}gzip -dc FILE | grep -F -f PATTERNS; bgzip and tabix for parts of a file"},
+    **{
+        name: {
+            "opening": "no close(file) after each line: awk keeps files open; sort by name if there are too many",
+            "reuse": f"{_ONE_PASS}awk reads the file once, and finds all keys of an array",
+        }
+        for name in ("awk", "gawk", "mawk")
     },
     "ls": {"opening": "ls -f or ls -1 -U, less often: -l and colours query each file; on Lustre, lfs find"},
-    "h5repack": dict.fromkeys(
-        ("request-size", "reuse", "chunking"), "h5repack -l CHUNK=... -f GZIP=1: chunks of 1 MiB and more"
-    ),
+    "h5repack": dict.fromkeys(("request-size", "reuse"), "h5repack -l CHUNK=... -f GZIP=1: chunks of 1 MiB and more"),
     "unzip": dict.fromkeys(
         ("reuse", "opening"),
         f"{_ONE_PASS}unzip archive.zip MEMBER MEMBER ... -d $TMPDIR; each reads the directory of the archive",
@@ -364,8 +364,7 @@ PROGRAMS: Final[Mapping[str, Mapping[str, str]]] = {
     name: {"reuse": f"{_ONE_PASS}{text}"}
     for names, text in (
         ("sed", "sed -i -e FIRST -e SECOND FILE, or sed -f SCRIPT, with all edits or line numbers"),
-        ("gawk mawk cut", "awk reads the file once, and finds all keys or line numbers of an array"),
-        ("cat head tail wc md5sum", "keep in a variable, or on the node, what the loop needs of the file"),
+        ("cat cut head tail wc md5sum", "keep in a variable, or on the node, what the loop needs of the file"),
         ("ncks ncea ncra nccopy ncdump h5dump", "name all variables at once, such as -v a,b,c"),
     )
     for name in names.split()
@@ -400,7 +399,7 @@ def _remedy(rule: type[Rule], finding: Finding, profile: Profile) -> tuple[str, 
     if settles in _OWN_CODE and (programs := _programs(finding, profile)):
         keys = (f"{settles}-{finding.direction or 'write'}", settles)
         known = ((name, PROGRAMS[name][key]) for name in programs for key in keys if key in PROGRAMS[name])
-        name, text = next(known, (programs[0], _NOTHING))
+        name, text = next(known, (programs[0], "" if settles == "location" else _NOTHING))
         return name, text, f"its manual page, {name}(1)"
     if rule.family in _STAGING:
         return "", "", ""

@@ -25,7 +25,7 @@ SMALL = 30
 # Figure: its ceiling today, and the one in the end.
 CEILINGS: dict[str, tuple[float, float]] = {
     "modules of the core": (369, 430),
-    "lines of the core": (63_036, 56_000),
+    "lines of the core": (63_035, 56_000),
     "modules of the centre": (116, 140),
     "lines of the centre": (19_746, 19_000),
     "share of imports": (0.0713, 0.075),

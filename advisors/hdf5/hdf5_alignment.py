@@ -86,7 +86,7 @@ class HDF5Alignment(MatchingRule):
             reason=f"{format_count(writers)} processes write {group.words} through HDF5, whose objects "
             f"begin anywhere by default. They should begin on multiples of {format_bytes(pieces.size)} "
             f"({pieces.because})"
-            + (". " if misaligned is None else f"; {format_share(misaligned)} of the bytes begin not even on blocks. ")
+            + (". " if misaligned is None else f"; {format_share(misaligned)} of the bytes do not begin on a block. ")
             + "For a gain, supply the time of a run with it.",
             confidence=0.5 * pieces.certainty,
             touched_s=group.wall_s("write_synced"),

@@ -159,7 +159,7 @@ def _often(group: Group) -> Finding:
     size = round(group.scaled("io.bytes.written", "written") / writes) if writes else None
     of = f"for {format_count(writes)} writes to {group.words}, {format_bytes(size)} on average,"
     if not writes:
-        of = f"(msync) of {group.words}, which the program maps into memory,"
+        of = f"of {group.words}, which the program maps into memory,"
     spent, once, hidden = _spent(group), min(flushes, group.writers), _is_hidden(group)
     # The cost of a flush without the bytes that it waits for is unknown; half is assumed.
     gain = Gain.at_best(

@@ -198,7 +198,7 @@ class SmallAccesses(Rule):
         reads = sum(access.count if access.reads else -access.count for access in small) > 0
         first, layers = group.items[0], layers_of(profile)
         lines = _lines(first.file, layers.get(first.path, {}), language_of(group.app, profile), reads=reads)
-        if reads and group.app is not None and first.file.processes == 1 and is_parallel(group.app, profile):
+        if reads and group.app is not None and first.file.processes == 1 and _is_parallel(group.app, profile):
             lines += comment("or each process its own part: MPI_File_read_at_all, in place of sending what one reads")
         return Finding(
             **group.affected,
@@ -223,7 +223,7 @@ class SmallAccesses(Rule):
         )
 
 
-def is_parallel(app: App, profile: Profile) -> bool:
+def _is_parallel(app: App, profile: Profile) -> bool:
     """True if the processes of an app are ranks, enough to share work."""
     return app.processes >= FUNNEL_PROCESSES and not are_plain(app, profile)
 

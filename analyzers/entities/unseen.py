@@ -367,7 +367,7 @@ def _mappings(view: View, mapped: Mapping[int, tuple[int, int]], growth: Mapping
             count=len(mapped),
             bytes=grown or most,
             # Loads and stores in a few pages, which stay in memory, wait for each page once or twice.
-            most_s=None if most is None or most > _FEW_PAGES else (1 + most // 4096) * _PAGE_S,
+            most_s=None if most is None or most > _FEW_PAGES else -(-most // 4096) * _PAGE_S,
             cause=f"mmap ({sum(n for n, _ in mapped.values()):,}){of}: loads and stores in mapped memory are no calls",
             see_with="a trace of page faults (perf trace -F all), or the file without mmap",
         )

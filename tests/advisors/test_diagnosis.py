@@ -468,7 +468,7 @@ SEARCHES = {"library_search", "newest_file_search", "outputs_checked_again", "po
         (lookup(names=9, most=99, failed=None), None),
         (lookup(names=10, most=200, failed=1000), "polling"),
         (lookup(search_path=["/sw/a", "/sw/b", "/sw/c"], failed=200), "library_search"),
-        # A name is not found where it is searched for in vain: these files are known by their whole paths.
+        # Few look-ups fail, so the program does not search: it knows these paths.
         (lookup(search_path=["/sw/a", "/sw/b", "/sw/c"], failed=199), None),
         (lookup("/sw/env/lib/python3.11/**"), "library_search"),
         (lookup(calls=999), None),

@@ -194,3 +194,12 @@ def test_a_known_program_gets_its_own_option_and_no_code():
     (entry,) = [entry for entry in given.recommendations if entry.rule == "POS002"]
     assert "--blocking-factor" in "\n".join(entry.apply)
     assert "setvbuf" not in "\n".join(line for entry in given.recommendations for line in entry.apply)
+
+
+@pytest.mark.parametrize(("app", "staged"), [("cp", False), ("git", False), ("cdo", True), ("sort", True)])
+def test_a_program_that_only_copies_needs_no_copy_of_its_input(app, staged):
+    file = shared("/lustre/in/all.nc", apps=[app], processes=1, read=200 << 20, footprint_read=100 << 20, transfer=4096, time_s=40, busy_s=40)
+    given = advice(file, app=app, runtime_s=50)
+    lines = "\n".join(line for entry in given.recommendations if entry.rule == "BB001" for line in entry.apply)
+    assert bool(lines) == staged
+    assert ("sort -S 4G -T $TMPDIR" in lines) == (app == "sort")

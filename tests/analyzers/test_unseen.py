@@ -108,7 +108,7 @@ def test_traced_mappings_make_guessing_unnecessary(tmp_path):
     assert (entry.kind, entry.files) == ("memory_mapped", ["/s/mapped"])
 
 
-@pytest.mark.parametrize(("length", "most_s"), [("1", 0.01), ("4097", 0.02), ("65536", 0.17), ("65537", None)])
+@pytest.mark.parametrize(("length", "most_s"), [("1", 0.01), ("4096", 0.01), ("4097", 0.02), ("65536", 0.16), ("65537", None)])
 def test_a_few_mapped_pages_wait_no_longer_than_the_disk_for_each(tmp_path, length, most_s):
     mapped = [(5, "mmap", ("%p", length, "1", "1", "/s/mapped", "0"))]
     (entry,) = profile_of(tmp_path, calls(*opened("/s/mapped", READ_ONLY, 4, 6, *mapped))).unseen

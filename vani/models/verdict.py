@@ -67,7 +67,7 @@ _WHAT_WAS_MISSED: Final[dict[str, tuple[str, str, str]]] = {
     ),
 }
 _MANY: Final = 100
-"""Least calls of a kind whose mean time is no chance (our choice)."""
+"""Fewest calls of a kind whose mean time is not left to chance (our choice)."""
 _EVEN: Final = 0.999
 """Least mean I/O time of processes that take the same time, as a share of the most."""
 _CAUSE_SAYS_MORE: Final = ("module_off", "module_partial", "names_excluded")
