@@ -16,6 +16,7 @@ from vani.advisors.competing_findings import Judged, resolve, together
 from vani.advisors.gains import of_run
 from vani.advisors.judge import advise_document, judge
 from vani.advisors.matter.io_share import IOShare
+from vani.advisors.posix.rank_zero_funnel import RankZeroFunnel
 from vani.advisors.rule import Finding, Gain, Perhaps, Rule, Target
 from vani.errors import DocumentError, InputError, VaniError
 from vani.models.io_time import io_time
@@ -437,6 +438,24 @@ def test_a_change_comes_before_what_builds_on_it_whatever_their_times(catalogue_
     catalogue_of(of(kept_open), of(collected), of(elsewhere))
     advice = advise(profile(slowest_s=50))
     assert [item.rule for item in advice.recommendations] == ["CCC1", "AA1", "BBB1"]
+
+
+def test_sharing_out_the_writes_comes_before_hiding_them():
+    change = {
+        "apps[0].balance.writing_processes": 1, "apps[0].balance.busiest_rank": 0, "apps[0].balance.busiest_bytes": GiB,
+        "apps[0].io.bytes.written": GiB, "apps[0].io.busy_s.write": 20.0,
+    }  # fmt: skip
+    (found,) = RankZeroFunnel().check(profile([shared("/lustre/out", processes=1, written=GiB, time_s=20)], change=change), system())
+    assert "waiting" in found.precedes
+
+
+def test_what_one_reads_for_all_needs_no_copy_on_the_node():
+    inputs = shared("/lustre/in", processes=8, read=8 * 100 * MiB, footprint_read=100 * MiB, transfer=MiB, time_s=160, busy_s=20)
+    advice = advise(profile([inputs]), system(node_local="/local"))
+    assert "POS001" in [entry.rule for entry in advice.recommendations]
+    assert "BB001" not in [entry.rule for entry in advice.recommendations]
+    why = next(entry.why for entry in advice.no_recommendation if entry.rule == "BB001")
+    assert "the change of POS001 (read-by-all) removes this as well" in why
 
 
 def test_dropped_recommendation_is_listed_with_its_reason(catalogue_of):
